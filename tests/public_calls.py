@@ -934,7 +934,6 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.tables.Schema.column": Call(schema.column, {"name": "age"}),
         "tacit.tables.Prepared.bind": Call(prepared.bind, {"parameters": {"age": 3}}),
         "tacit.tables.Prepared.bind_batch": Call(prepared.bind_batch, {"parameters": {"age": 3}}),
-        "tacit.tables.Prepared.bind_cells": Call(prepared.bind_cells, {"parameters": {"age": 3}}),
         **{
             f"tacit.tables.{name}": Call(
                 getattr(tacit.tables, name),

@@ -284,6 +284,8 @@ def test_what_is_kept_is_read_strictly(table, rich):
     for other in ({**key, "function": "trunc minute"}, {**key, "of": "town"}, {**key, "name": 3}):
         with pytest.raises(BadParameter):
             wire.from_json({**kept, "keys": [other]})
+    with pytest.raises(BadParameter):  # and quickly: 12^20 cells are not listed
+        wire.from_json({**kept, "keys": [key] * 20})
 
 
 def test_the_cells_of_a_batch_are_intervals_or_parts():

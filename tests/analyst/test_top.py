@@ -110,6 +110,12 @@ def test_with_enough_epsilon_it_is_the_order_of_the_counts(visits, budget):
     assert given.cells == (("Bruges",),)
 
 
+def test_the_cells_of_a_group_by_are_counted_together(visits, budget, monkeypatch):
+    monkeypatch.setattr(type(visits.engine), "values", None)  # which answers one by one
+    found = visits.top(3, CELLS, epsilon=1000, budget=budget)
+    assert found.to_dict() == {"town": ["Bruges", "Ghent", "Ypres"]}
+
+
 def test_what_is_paid_is_the_order_and_the_counts(visits):
     budget = tacit.Budget.in_memory(epsilon=2, delta="1e-5", covers=["visits"])
     visits.top(2, CELLS, epsilon=1, delta="1e-6", counts_epsilon="1/2", budget=budget)

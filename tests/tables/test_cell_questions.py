@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pytest
 
 import tacit
 from tacit.budget import Budget
-from tacit.tables import parse, parse_batch, prepare, read_schema
+from tacit.tables import parse, parse_batch, read_schema
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.cell_questions import CellQuestions
 from tacit.tables.prepared import CellReads, Reader
+from tacit.tables.question import Range, all_hold, conjuncts, with_where
 from tacit.tables.question_key import keys_of_cells, question_key, question_key_0_1
 
 SCHEMA = read_schema(
@@ -31,30 +32,33 @@ TEXTS = [
 ]
 
 
-def cells_of(text: str) -> CellQuestions:
-    return prepare(text, SCHEMA).bind_cells({})
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_each_cell_is_asked_in_declared_order(text: str) -> None:
-    cells, batch = cells_of(text), parse_batch(text, SCHEMA)
-    assert len(cells) == len(batch.cells)
-    assert [cells[place] for place in range(len(cells))] == list(batch.questions)
-    assert tuple(cells.codes(place) for place in range(len(cells))) == batch.cells
-    assert cells[-1] == batch.questions[-1]
-    assert cells[1:3] == list(batch.questions[1:3])
-    for beyond in (len(cells), -len(cells) - 1):
+    batch = parse_batch(text, SCHEMA)
+    declared = {"week": (5, 6, 7, 8), "town": ("Ghent", "Bruges", "Ath")}
+    assert batch.cells == tuple(product(*(declared[name] for name in batch.columns)))
+    assert len(batch) == len(batch.cells) == len(batch.questions)
+    for place, cell in enumerate(batch.cells):
+        in_cell = tuple(map(Range, batch.columns, cell, cell))
+        terms = [
+            with_where(term, all_hold((*conjuncts(term.where), *in_cell)))
+            for term in batch.like.terms
+        ]
+        assert batch[place] == batch.like.with_terms(tuple(terms)) == batch.questions[place]
+    assert batch[-1] == batch.questions[-1]
+    assert batch[1:3] == list(batch.questions[1:3])
+    for beyond in (len(batch), -len(batch) - 1):
         with pytest.raises(IndexError):
-            cells[beyond]
+            batch[beyond]
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_question_is_found_among_the_cells_or_not(text: str) -> None:
-    cells = cells_of(text)
+    cells = parse_batch(text, SCHEMA)
     assert [cells.place(question) for question in cells] == list(range(len(cells)))
     for other in TEXTS:
         if other != text:
-            assert {cells.place(question) for question in cells_of(other)} == {None}
+            assert {cells.place(question) for question in parse_batch(other, SCHEMA)} == {None}
     for alone in ("age > 3", "town = 'Ath'", "week = 9", "week = 5 and town = 'Nowhere'"):
         assert cells.place(parse(alone, SCHEMA)) is None
 
@@ -70,7 +74,7 @@ def test_a_question_is_found_among_the_cells_or_not(text: str) -> None:
     ],
 )
 def test_the_keys_of_the_cells_are_those_of_their_questions(text: str) -> None:
-    cells = cells_of(text)
+    cells = parse_batch(text, SCHEMA)
     for limit, label in ((None, None), (Fraction(1, 3), "2026-11-01")):
         for form in (question_key, question_key_0_1):
             keys = [form(question, limit, label) for question in cells]

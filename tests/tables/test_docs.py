@@ -190,7 +190,7 @@ READ = read_lines()
 def shown(text: str, parameters: dict[str, object] | None = None) -> str:
     schema = of_page("max_rows = 5\n" + page_schema())
     question = parse_batch(text, schema, parameters).questions[0]
-    whole = replace(prepare(text, schema), keys=()).bind(parameters or {})
+    whole = prepare(text, schema).of_one_cell.bind(parameters or {})
     assert question.promise == whole.promise
     return show.question(whole, schema)
 

@@ -28,7 +28,6 @@ from tacit.book.watching import watch
 from tacit.errors import Advice, BadParameter, Infeasible, QuestionRefused, TacitError
 from tacit.numbers import four_digits_up, spaced
 from tacit.privacy import Privacy
-from tacit.tables.date_keys import DateKey
 from tacit.tables.prepared import CellReads
 from tacit.tables.schema import EACH_ROW, most_cells
 
@@ -146,13 +145,13 @@ class Comparison:
     # Cells of a GROUP BY ----------------------------------------------------------------------
 
     def for_cells(
-        self, columns: Sequence[Column], *, tops: int = _TOPS, but: str = ""
+        self, columns: Sequence[Column] | None, *, tops: int = _TOPS, but: str = ""
     ) -> tuple[Alternative, ...]:
         """For the counts of all cells of some columns, or which of them are the largest.
 
-        Parts of dates are the cells of a query alone.
+        Keys that are no columns (None) are those of a query alone.
         """
-        if any(isinstance(column, DateKey) for column in columns):
+        if columns is None:
             return ()
         names = ", ".join(repr(column.name) for column in columns)
         cells, told = _cells(columns), "every count"
@@ -356,7 +355,7 @@ def better_than_stream(
         cells = len(reads)
     else:
         cells = len({read.codes for read in reads})
-        if cells < len(reads) or len({_names(read) for read in reads}) > 1:
+        if cells < len(reads) or len({read.keys.names for read in reads}) > 1:
             return None  # not one GROUP BY: of several a person may be in as many cells
     if cells < 2:
         return None
@@ -373,9 +372,8 @@ def better_than_stream(
     known = most_cells(schema)
     if most < (known or 1):
         return None
-    names = ", ".join(_names(reads[0]))
-    parts = any(isinstance(key, DateKey) for key in reads[0].keys)
-    calls = "table.query" if parts else "table.query or table.histogram"
+    names = ", ".join(reads[0].keys.names)
+    calls = "table.query" if reads[0].keys.columns is None else "table.query or table.histogram"
     who = f"nobody is in more than {_some(known or most)}"
     alpha = four_digits_up(in_one * (known or 1))
     for_each = "" if known else " for each cell that a person may be in"
@@ -384,10 +382,6 @@ def better_than_stream(
         f"the ε of this stream, and err less if {who}: by up to {alpha}{for_each}. This stream may "
         f"be wrong about counts within {spaced(ours)} of the threshold"
     )
-
-
-def _names(read: Read) -> tuple[str, ...]:
-    return tuple(key.name for key in read.keys)
 
 
 def _some(cells: int) -> str:

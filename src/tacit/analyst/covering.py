@@ -15,7 +15,7 @@ from tacit.arguments import flag
 from tacit.book.priced import asked_at
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, exact, show
-from tacit.tables.prepared import CellReads, Read
+from tacit.tables.prepared import Read, representatives
 from tacit.tables.show import Statement, refusal, statement
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Covering:
             reads = reader.read_all(prepared, parameters)
             if flag(how.below, "below"):
                 reads = [self.below(read, limit)[0] for read in reads]
-            for read in reads[:1] if isinstance(reads, CellReads) else reads:  # they promise alike
+            for read in representatives(reads):
                 self.steps_each(read)
         except (QuestionRefused, BadParameter) as why:
             return refusal(question, why)

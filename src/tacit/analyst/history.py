@@ -14,7 +14,7 @@ from tacit.book.answer import BELOW, Answer
 from tacit.book.noisy_number import About
 from tacit.numbers import plain, show
 from tacit.support import html_cell, html_row
-from tacit.tables.prepared import CellReads
+from tacit.tables.prepared import representatives
 from tacit.tables.question import covers
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def cell_of(words: str | Read) -> dict[str, Any]:
     if isinstance(words, str):
         return {}
     codes = zip(words.keys, words.codes, strict=True)
-    return {key.name: plain_value(key, code) for key, code in codes}
+    return {key.name: plain_value(key.gives, code) for key, code in codes}
 
 
 def covers_of(words: str | Read) -> str:
@@ -47,8 +47,8 @@ def covers_of(words: str | Read) -> str:
 
 def covers_of_all(reads: Sequence[Read]) -> str:
     """The same for several questions: of all that are asked, whatever comes out."""
-    asked = reads[:1] if isinstance(reads, CellReads) else reads  # which differ only in their keys
-    return "; ".join(sorted({covers(read.question) for read in asked} - {""}))
+    said = {covers(read.question) for read in representatives(reads)}
+    return "; ".join(sorted(said - {""}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from tacit.errors import EngineFailed, Halted, LedgerDamaged, TacitError
 from tacit.failures import reason
 from tacit.numbers import Number, show
 from tacit.support import Uncopyable
-from tacit.tables.prepared import CellReads
+from tacit.tables.prepared import CellReads, representatives
 from tacit.tables.question import covers, tables_named
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ def recorded_words(read: Read, telling: Telling | None) -> str:
 
 def named_in(reads: Sequence[Read]) -> frozenset[str]:
     """The tables that questions name, besides the one that they are about."""
-    if isinstance(reads, CellReads):  # which differ only in their keys
-        return tables_named(reads.questions.like.terms)
-    asked = (read.question for read in reads)
+    asked = (read.question for read in representatives(reads))
     naming = (question.terms for question in asked if question.promise.names_people)
     return tables_named(chain.from_iterable(naming))
 
@@ -190,7 +188,7 @@ class LiveStream(Uncopyable):
         if not self.recipe.directed:
             return None
         if isinstance(reads, CellReads):  # which all promise the same
-            return np.full(len(reads), reads.questions.like.direction, np.int64)
+            return np.full(len(reads), reads.batch.like.direction, np.int64)
         return np.array([read.question.direction for read in reads], np.int64)
 
     def _values(self, answering: Callable[[Several], Values], questions: Several) -> Values:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tacit.tables.key_notes import notes, notes_on
-from tacit.tables.prepared import CellReads
+from tacit.tables.prepared import representatives
 from tacit.tables.question import Among, And, Having, IsTrue, Not, Or, PersonIn, Predicate, Range
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def notes_of_all(reads: Sequence[Read]) -> tuple[str, ...]:
     """What may be a mistake in a batch; the first few."""
     if not reads:
         return ()
-    asked = reads[:1] if isinstance(reads, CellReads) else reads  # which differ in declared keys
-    return notes_on((term for read in asked for term in read.question.terms), asked[0].schema)
+    terms = (term for read in representatives(reads) for term in read.question.terms)
+    return notes_on(terms, reads[0].schema)
 
 
 def _listed(where: Predicate, keys: _Keys) -> bool:

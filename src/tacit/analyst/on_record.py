@@ -117,8 +117,8 @@ class BatchUnderWay(Sequence[UnderWay]):
 
     def _keys(self, form: KeyForm) -> Iterator[str]:
         if isinstance(self.reads, CellReads):
-            cells, places = self.reads.questions, self.reads.places
-            return keys_of_cells(form, cells, places, self.limit, self.as_of)
+            batch, places = self.reads.batch, self.reads.places
+            return keys_of_cells(form, batch, places, self.limit, self.as_of)
         return (form(read.question, self.limit, self.as_of) for read in self.reads)
 
 

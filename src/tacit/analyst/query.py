@@ -27,10 +27,9 @@ from tacit.analyst.query_result import Halt, QueryResult, query_from_json
 from tacit.book.coins import clamped
 from tacit.book.quantile import QuantileMechanism
 from tacit.privacy import Cost, Privacy
-from tacit.tables.date_keys import source_of
 from tacit.tables.kinds import FromStream, Mean, Portion, Ranked, Ratio, Spread
 from tacit.tables.measured import measured, places_by_cell, sorted_domain
-from tacit.tables.person_rows import cells_of, in_chosen_cells, only_cells
+from tacit.tables.person_rows import in_chosen_cells, only_cells
 from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -109,9 +108,9 @@ class Query:
         from tacit.budget.chain import canonical
 
         select = self.plan.select
-        longest = max(select.cell_codes, key=lambda cell: room_of(canonical({"cell": list(cell)})))
+        longest = list(select.keys.longest(lambda code: room_of(canonical({"code": code}))))
         fullest = _fullest(fields, select.rows)
-        fullest["cells"] = [list(longest)] * select.rows
+        fullest["cells"] = [longest] * select.rows
         room = room_of(canonical(fullest)) - room_of(canonical(fields))
         return {**fields, "room": " " * max(room, 0)}
 
@@ -127,7 +126,7 @@ class Query:
         """Answer every aggregate of every cell that is told, and add noise to each."""
         above = self._above(engine, coins)
         places = self._largest(engine, coins) if above is None else above.places
-        told = self.plan.select.cells if places is None else len(places)
+        told = self.plan.select.keys.cells if places is None else len(places)
         return Query(for_told(self.plan, told))._of_told(engine, coins, places, above)
 
     def _of_told(
@@ -250,14 +249,13 @@ class Query:
     def _chosen(self, engine: Engine, coins: Coins, told: Sequence[int] | None = None) -> list[Any]:
         """The true values, in steps, of those cells and rows that were chosen for each person."""
         plan, select = self.plan, self.plan.select
-        count = select.cells if told is None else len(told)
-        names = {source_of(key) for key in select.keys}
-        names |= {name for column in select.measured for name in column.columns}
+        count = select.keys.cells if told is None else len(told)
+        names = select.keys.of.union(*(column.columns for column in select.measured))
         tests = {term.where: None for column in select.measured for term in column.terms}
         rows = engine.rows_by_person(select.where, sorted(names), list(tests))
-        cells = cells_of(rows, select.keys)
+        cells = select.keys.places(rows)
         if told is not None:
-            cells = only_cells(cells, told, select.cells)
+            cells = only_cells(cells, told, select.keys.cells)
         if plan.choosing:
             counted = in_chosen_cells(rows.people, cells, plan.max_cells, coins)
             cells = np.where(counted, cells, -1)

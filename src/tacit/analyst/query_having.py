@@ -98,7 +98,7 @@ def planned_stream(select: Select, privacy: Privacy) -> CellStream:
     above = select.above
     assert above is not None
     task = Task.read(
-        questions=select.cells,
+        questions=select.keys.cells,
         at_most=above.at_most,
         beta=_BETA,
         numeric=any(isinstance(column.kind, FromStream) for column in select.columns),

@@ -214,7 +214,7 @@ class QueryPlan(Printed):
         told += [counted_keys(column.name, column.max_keys) for column in select.columns]
         rows = f"{cells} row" + "s" * (cells != 1)
         if self.stream is not None:
-            rows = f"up to {cells} of {select.cells} cells"
+            rows = f"up to {cells} of {select.keys.cells} cells"
         return f"A query of {rows}, {self.privacy}{counted}{''.join(told)}"
 
     def _said(self, column: Selected, share: Fraction) -> str:
@@ -233,7 +233,7 @@ class QueryPlan(Printed):
         """What is said of the cells that are drawn as the largest."""
         if self.top is None or self.select.largest is None:
             return []
-        steps = self.top.alpha_steps(self.select.cells, "1/20")
+        steps = self.top.alpha_steps(self.select.keys.cells, "1/20")
         alpha = four_digits_up(steps * self.select.largest.question.grid)
         said = f"each is at most {alpha} below the largest left (95 %)"
         return [("order", f"{said}, ε = {show(self.top.privacy.epsilon)}")]
@@ -260,7 +260,7 @@ class QueryPlan(Printed):
         most = max(column.max_rows or 1 for column in self.select.columns)
         rows = self.max_cells * most  # that a person may have in the cells in which they count
         others = Comparison(self.select.schema, self.privacy.epsilon, None, rows)
-        return others.for_cells(self.select.keys, but="query")
+        return others.for_cells(self.select.keys.columns, but="query")
 
 
 def plan_query(
@@ -334,7 +334,7 @@ def _with_at_most(select: Select, at_most: int | None) -> Select:
             "how many cells may HAVING return?  Give 10 or so: they are paid for in advance, and "
             "more of them mean more noise; cells after the last of them are not answered",
         )
-    most = min(whole(at_most, "at_most"), select.cells)
+    most = min(whole(at_most, "at_most"), select.keys.cells)
     return replace(select, above=replace(select.above, at_most=most))
 
 
@@ -370,11 +370,11 @@ def _with_distinct(select: Select, most: int | None) -> Select:
                 raise BadParameter(
                     "max_cells",
                     None,
-                    f"for how many values of {', '.join(key.name for key in kind.keys)} may one "
+                    f"for how many values of {', '.join(kind.keys.names)} may one "
                     "person count?  Give 1 or more, or declare it in the schema: max_cells = 3.  "
                     "Which of their values count is chosen at random; more of them, more noise",
                 )
-            column = replace(column, kind=replace(kind, most=min(most, kind.cells)))
+            column = replace(column, kind=replace(kind, most=min(most, kind.keys.cells)))
         columns.append(column)
     return replace(select, columns=tuple(columns))
 
@@ -400,7 +400,7 @@ def _weights(given: Sequence[Number] | None, select: Select, *, chooses: bool) -
 
 def _cells_that_count(select: Select, most: int | None) -> int:
     """In how many of the cells that are told a person counts; there is no default."""
-    if select.cells == 1:
+    if select.keys.cells == 1:
         return 1
     if most is None and (select.largest is not None or select.above is not None):
         most = select.rows

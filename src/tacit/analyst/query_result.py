@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from html import escape
-from itertools import product
 from math import floor, log10
 from pathlib import Path
 from typing import Any
@@ -40,9 +39,8 @@ from tacit.numbers import as_given, four_digits_up, is_decimal, spaced, whole
 from tacit.privacy import Privacy
 from tacit.support import html_cell, html_row, not_the_rest, with_notes
 from tacit.tables.codes import Code
-from tacit.tables.date_keys import key_as_json, key_from_json
-from tacit.tables.grouping import MOST_CELLS
-from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, row_bound, write_schema
+from tacit.tables.keys import KeySet
+from tacit.tables.schema import EACH_ROW, Schema, read_schema, row_bound, write_schema
 
 _VERSION = 1
 _MOST_SHOWN = 40
@@ -74,7 +72,7 @@ class QueryResult(Recordable, Tabular):
 
     schema: Schema
     query: str
-    keys: tuple[Column, ...]
+    keys: KeySet
     columns: tuple[AnyColumn, ...]
     privacy: Privacy
     max_cells: int
@@ -88,17 +86,14 @@ class QueryResult(Recordable, Tabular):
     """If it was told again and is about an older label: since when, and which."""
 
     def __len__(self) -> int:
-        return len(self.cells)
+        return self.keys.cells if self.places is None else len(self.places)
 
     @cached_property
     def cells(self) -> tuple[tuple[Code, ...], ...]:
         """The cells, as codes; one without keys if there is no GROUP BY."""
-        every = self._every
-        return every if self.places is None else tuple(every[place] for place in self.places)
-
-    @property
-    def _every(self) -> tuple[tuple[Code, ...], ...]:
-        return tuple(product(*(key.cells or () for key in self.keys)))
+        if self.places is None:
+            return tuple(self.keys.listed())
+        return tuple(map(self.keys.codes, self.places))
 
     @property
     def halted(self) -> bool:
@@ -110,11 +105,12 @@ class QueryResult(Recordable, Tabular):
         """The cells after HAVING had told as many as it may, by their keys: they may be above."""
         if self.having is None:
             return []
-        return [self._named(cell) for cell in self._every[self.having.answered :]]
+        left = range(self.having.answered, self.keys.cells)
+        return [self._named(cell) for cell in self.keys.listed(left)]
 
     def _named(self, cell: tuple[Code, ...]) -> dict[str, Any]:
         pairs = zip(self.keys, cell, strict=True)
-        return {key.name: plain_value(key, code) for key, code in pairs}
+        return {key.name: plain_value(key.gives, code) for key, code in pairs}
 
     def column(self, name: str) -> AnyColumn:
         """An aggregate by its name."""
@@ -141,7 +137,7 @@ class QueryResult(Recordable, Tabular):
 
     def _keys(self, most: int) -> dict[str, list[Any]]:
         return {
-            key.name: [plain_value(key, cell[place]) for cell in self.cells[:most]]
+            key.name: [plain_value(key.gives, cell[place]) for cell in self.cells[:most]]
             for place, key in enumerate(self.keys)
         }
 
@@ -157,7 +153,7 @@ class QueryResult(Recordable, Tabular):
             "person": person if isinstance(person, str) else None,
             "schema": write_schema(self.schema),
             "query": self.query,
-            "keys": [key_as_json(key) for key in self.keys],
+            "keys": self.keys.as_json(),
             "cells": [list(cell) for cell in self.cells],
             "columns": [column.as_json() for column in self.columns],
             "epsilon": str(self.privacy.epsilon),
@@ -207,13 +203,14 @@ class QueryResult(Recordable, Tabular):
     @property
     def _not_answered(self) -> str:
         """Which cells are unanswered, in words; nothing if all were answered."""
-        if not self.unanswered:
+        every = self.keys.cells
+        if self.having is None or self.having.answered == every:
             return ""
-        first = self._every[len(self._every) - len(self.unanswered)]
+        first = self.keys.codes(self.having.answered)
         pairs = zip(self.keys, first, strict=True)
-        place = ", ".join(f"{key.name} = {key.literal(code)}" for key, code in pairs)
+        place = ", ".join(f"{key.name} = {key.gives.literal(code)}" for key, code in pairs)
         return (
-            f"; HAVING stopped after {len(self)}: {len(self.unanswered)} of {len(self._every)} "
+            f"; HAVING stopped after {len(self)}: {every - self.having.answered} of {every} "
             f"cells are unanswered, from {place} on"
         )
 
@@ -303,7 +300,7 @@ def query_from_json(fields: Any) -> QueryResult:
     schema = read_schema(
         fields["schema"], name=table, person=EACH_ROW if person is None else person
     )
-    keys = tuple(key_from_json(key, schema, MOST_CELLS) for key in fields["keys"])
+    keys = KeySet.from_json(fields["keys"], schema)
     columns = tuple(column_from_json(each, schema) for each in fields["columns"])
     privacy = Privacy(fields["epsilon"], fields.get("delta", 0))
     most = row_bound(fields["max_cells"], "max_cells")
@@ -320,7 +317,9 @@ def query_from_json(fields: Any) -> QueryResult:
         notes=notes_from_json(fields),
         recorded=recorded_from_json(fields),
     )
-    if [list(cell) for cell in result.cells] != fields["cells"] or not (columns or having):
+    if len(result) != len(fields["cells"]) or not (columns or having):
+        raise ValueError
+    if [list(cell) for cell in result.cells] != fields["cells"]:
         raise ValueError
     if having is not None:
         _check_halt(result, having)
@@ -331,7 +330,7 @@ def query_from_json(fields: Any) -> QueryResult:
 
 def _check_halt(result: QueryResult, having: Halt) -> None:
     """Cells are told in their order, and all are answered unless as many are told as may be."""
-    places, cells = result.places or (), len(result._every)
+    places, cells = result.places or (), result.keys.cells
     inside = list(places) == sorted(places) and all(place < having.answered for place in places)
     if not inside or not len(places) <= having.at_most <= cells:
         raise ValueError

@@ -295,7 +295,7 @@ class Stream(LiveStream):
         if isinstance(reads, CellReads):  # which all promise the same
             each = self._steps_each(reads[0])
             with self._lease.turn(evaluating=True):
-                of_cells = self._values(engine.cell_values, reads.questions)
+                of_cells = self._values(engine.cell_values, reads.batch)
                 return _clamped_all(of_cells[reads.places.start : reads.places.stop], each)
         steps_each = [self._steps_each(read) for read in reads]
         with self._lease.turn(evaluating=True):

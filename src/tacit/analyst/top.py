@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,12 +37,18 @@ from tacit.numbers import Number, as_given, exact, positive, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
 from tacit.tables.codes import Code
-from tacit.tables.date_keys import key_as_json, key_from_json
-from tacit.tables.grouping import MOST_CELLS
-from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
+from tacit.tables.keys import NO_KEYS, KeySet
+from tacit.tables.prepared import (
+    Askable,
+    AskableWithValues,
+    CellReads,
+    Read,
+    Reader,
+    representatives,
+)
 from tacit.tables.question import tables_named
-from tacit.tables.question_key import question_key
-from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
+from tacit.tables.question_key import keys_of_cells, question_key
+from tacit.tables.schema import EACH_ROW, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -61,9 +66,7 @@ class Contest:
     """The questions among which the largest are looked for: counts on one grid."""
 
     schema: Schema
-    reads: tuple[Read, ...]
-    columns: tuple[Column, ...] = ()  # of a GROUP BY
-    cells: tuple[tuple[Code, ...], ...] = ()
+    reads: Sequence[Read]
 
     @classmethod
     def of(
@@ -75,24 +78,40 @@ class Contest:
         max_rows: int | None = None,
     ) -> Contest:
         """Read them; what adding a person may lower is refused."""
-        columns: tuple[Column, ...] = ()
-        if isinstance(questions, str | Prepared):
-            columns = reader.prepare(questions, max_rows).keys
-        reads = tuple(reader.read_all(questions, parameters, max_rows))
-        cells = tuple(product(*(column.cells or () for column in columns))) if columns else ()
+        reads = reader.read_all(questions, parameters, max_rows)
         if len(reads) < 2:
             raise BadParameter("questions", "one question", "give a GROUP BY, or a list of several")
-        for read in reads:
+        for read in representatives(reads):
             if read.question.direction != 1:
                 raise QuestionRefused(
                     f"{read.text}\nadding a person may lower it: top compares counts, which adding "
                     "a person never lowers"
                 )
-        if len({read.question.grid for read in reads}) > 1:
+        if len({read.question.grid for read in representatives(reads)}) > 1:
             raise QuestionRefused(
                 "all questions of a top must have the same grid: compare counts with counts"
             )
-        return cls(schema, reads, columns, cells)
+        return cls(schema, reads)
+
+    @property
+    def keys(self) -> KeySet:
+        """Those of a GROUP BY; none if it is a list of questions."""
+        return self.reads.batch.keys if isinstance(self.reads, CellReads) else NO_KEYS
+
+    @property
+    def question_keys(self) -> list[str]:
+        """Under which the questions would be on record, without a label."""
+        if isinstance(self.reads, CellReads):
+            places = self.reads.places
+            return list(keys_of_cells(question_key, self.reads.batch, places, None, None))
+        return [question_key(read.question, None, None) for read in self.reads]
+
+    def values(self, engine: Engine) -> Sequence[int]:
+        """The true answers, in steps.  They are secret."""
+        if isinstance(self.reads, CellReads):
+            counts: list[int] = engine.cell_values(self.reads.batch).tolist()
+            return counts
+        return engine.values([read.question for read in self.reads])
 
     @property
     def grid(self) -> Fraction:
@@ -102,17 +121,26 @@ class Contest:
     @property
     def sensitivity(self) -> int:
         """How much one person may change any of them, in steps of the grid."""
-        return ceil(max(read.question.sensitivity for read in self.reads) / self.grid)
+        return ceil(
+            max(read.question.sensitivity for read in representatives(self.reads)) / self.grid
+        )
 
     @property
     def disjoint(self) -> bool:
         """Whether a person can be in one of them only: cells of a GROUP BY, one row a person."""
-        return bool(self.columns) and self.schema.person is EACH_ROW
+        return bool(self.keys) and self.schema.person is EACH_ROW
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What may be a mistake, though it can be asked: a value that is no declared key."""
-        return notes_of_all(self.reads[:1] if self.columns else self.reads)  # of cells, of one
+        return notes_of_all(self.reads)
+
+    @property
+    def names_tables(self) -> frozenset[str]:
+        """The other tables in any of the questions."""
+        return tables_named(
+            term for read in representatives(self.reads) for term in read.question.terms
+        )
 
     @property
     def covers(self) -> str:
@@ -122,8 +150,8 @@ class Contest:
     @property
     def described(self) -> str:
         """In a few words."""
-        if self.columns:
-            return f"{len(self.reads)} cells of {', '.join(each.name for each in self.columns)}"
+        if self.keys:
+            return f"{len(self.reads)} cells of {', '.join(self.keys.names)}"
         return f"{len(self.reads)} questions"
 
 
@@ -139,7 +167,7 @@ class Top(Recordable, Tabular):
 
     schema: Schema
     questions: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: KeySet
     cells: tuple[tuple[Code, ...], ...]
     privacy: Privacy
     counts: tuple[Estimate, ...] | None
@@ -177,7 +205,7 @@ class Top(Recordable, Tabular):
             "person": person if isinstance(person, str) else None,
             "schema": write_schema(self.schema),
             "questions": list(self.questions),
-            "columns": [key_as_json(column) for column in self.columns],
+            "columns": self.columns.as_json(),
             "cells": [list(cell) for cell in self.cells],
             "epsilon": str(self.privacy.epsilon),
             "delta": str(self.privacy.delta),
@@ -216,8 +244,8 @@ class Top(Recordable, Tabular):
     def keys(self) -> dict[str, list[Any]]:
         """The cells, or the questions."""
         shown: dict[str, list[Any]] = {
-            column.name: [plain_value(column, cell[place]) for cell in self.cells]
-            for place, column in enumerate(self.columns)
+            key.name: [plain_value(key.gives, cell[place]) for cell in self.cells]
+            for place, key in enumerate(self.columns)
         }
         return shown or {"question": list(self.questions)}
 
@@ -274,8 +302,8 @@ class TopPlan(Printed):
         """What else could answer the same, for the same ε, and how far off it would be."""
         asked, places = self.contest, self.mechanism.places
         others = Comparison(asked.schema, self.cost.privacy.epsilon)
-        if asked.columns:
-            return others.for_cells(asked.columns, tops=places, but="top")
+        if asked.keys:
+            return others.for_cells(asked.keys.columns, tops=places, but="top")
         return others.for_list(len(asked.reads), tops=places, but="top")
 
 
@@ -329,9 +357,7 @@ class NoisyTop:
     @property
     def names_tables(self) -> frozenset[str]:
         """The other tables in any of the questions, drawn or not."""
-        return tables_named(
-            term for read in self.plan.contest.reads for term in read.question.terms
-        )
+        return self.plan.contest.names_tables
 
     @property
     def request(self) -> dict[str, Any]:
@@ -339,8 +365,8 @@ class NoisyTop:
         asked, drawn, extra = self.plan.contest, self.plan.mechanism, self.plan.counts_epsilon
         return {
             "top": drawn.places,
-            "questions": [question_key(read.question, None, None) for read in asked.reads],
-            "columns": [column.name for column in asked.columns],
+            "questions": asked.question_keys,
+            "columns": list(asked.keys.names),
             "epsilon": str(drawn.privacy.epsilon),
             "delta": str(drawn.privacy.delta),
             "counts_epsilon": None if extra is None else str(extra),
@@ -364,7 +390,7 @@ class NoisyTop:
 
         asked = self.plan.contest
         texts = max(taken(read.text) for read in asked.reads)
-        cells = max(map(taken, asked.cells), default=0)
+        cells = taken(asked.keys.longest(taken)) if asked.keys else 0
         used = sum(taken(part) for part in (*released.questions, *released.cells))
         room = " " * (len(released) * (texts + cells) - used)
         return {**released.as_json(), "room": room}
@@ -380,19 +406,18 @@ class NoisyTop:
     def draw(self, engine: Engine, coins: Coins) -> Top:
         """Answer all questions, draw the largest, and add noise to their counts."""
         asked = self.plan.contest
-        values = engine.values([read.question for read in asked.reads])
+        values = asked.values(engine)
         steps = np.array([clamped(value) for value in values], np.int64)
         drawn = self.plan.mechanism.draw(steps, coins)
         counts = None
         if self.plan.counts_epsilon is not None:
             counts = tuple(self._noisy([values[place] for place in drawn], coins))
-        cells = tuple(asked.cells[place] for place in drawn) if asked.cells else ()
-        texts = tuple(asked.reads[place].text for place in drawn)
+        reads = [asked.reads[place] for place in drawn]
         return Top(
             asked.schema,
-            texts,
-            asked.columns,
-            cells,
+            tuple(read.text for read in reads),
+            asked.keys,
+            tuple(read.codes for read in reads) if asked.keys else (),
             privacy=self.cost.privacy,
             counts=counts,
             notes=asked.notes,
@@ -433,19 +458,17 @@ def top_from_json(fields: Any) -> Top:
     texts = tuple(fields["questions"])
     if not texts or not all(isinstance(text, str) for text in texts):
         raise TypeError
-    columns = tuple(key_from_json(key, schema, MOST_CELLS) for key in fields["columns"])
+    keys = KeySet.from_json(fields["columns"], schema)
     cells = tuple(tuple(cell) for cell in fields["cells"])
     for cell in cells:
-        for code, column in zip(cell, columns, strict=True):
-            if code not in (column.cells or ()):
-                raise ValueError
-    if len(cells) != (len(texts) if columns else 0):
+        keys.place(cell)  # or it raises an error
+    if len(cells) != (len(texts) if keys else 0):
         raise ValueError
     privacy = Privacy(fields["epsilon"], fields["delta"])
     return Top(
         schema,
         texts,
-        columns,
+        keys,
         cells,
         privacy=privacy,
         counts=_read_counts(fields, len(texts)),

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from io import TextIOWrapper
 from itertools import islice
-from math import prod
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -280,7 +279,7 @@ class Conversation:
         _advise(answers)
         texts = iter(self.stream.unanswered)
         for (number, _), (question, _) in zip(lines, prepared, strict=True):
-            cells = prod(len(key.cells or ()) for key in question.keys)
+            cells = question.keys.cells
             for cell, answer in enumerate(islice(answers, cells), 1):
                 reply = _reply(self.stream, number, next(texts), answer)
                 yield replace(reply, cell=cell, cells=cells) if question.keys else reply

@@ -125,10 +125,9 @@ def check_typed(service: Service, who: TokenRecord, asked: Typed) -> Content:
         statement = check_in_stream(table, state.binding, state.name, asked.question)
     keys = []
     if statement.refusal is None and statement.cells is not None:
-        columns = table.prepare(asked.question).keys
         keys = [
-            {"name": column.name, "keys": [column.literal(code) for code in column.cells or ()]}
-            for column in columns
+            {"name": key.name, "keys": [key.gives.literal(code) for code in key.values]}
+            for key in table.prepare(asked.question).keys
         ]
     refusal = None if statement.refusal is None else marked(statement.refusal)
     return fragment("_check.html", statement=statement, refusal=refusal, keys=json.dumps(keys))

@@ -22,9 +22,10 @@ from tacit.page.figures import HEATS
 from tacit.page.lines import AnswerLine
 from tacit.page.rendering import number
 from tacit.page.series import key_in_words
-from tacit.tables.cell_questions import CellQuestions
+from tacit.tables.cell_questions import Batch
+from tacit.tables.keys import KeySet, column_key
 from tacit.tables.question import Question, Range, all_hold, conjuncts, with_where
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema import Schema
 from tacit.tables.show import question as show_question
 
 _MOST_GRIDS = 3
@@ -57,19 +58,10 @@ _Which = tuple[Question, tuple[str, ...], str | None]
 """What all cells of a GROUP BY ask, by which keys, as of which label."""
 
 
-class _Found(NamedTuple):
-    """A cell in which a question lies, among those of some keys."""
-
-    cells: CellQuestions
-    keys: tuple[Column, ...]
-    place: int
-
-
 class _Asked(NamedTuple):
     """A GROUP BY that was asked, and what its cells came to so far."""
 
-    cells: CellQuestions
-    keys: tuple[Column, ...]
+    batch: Batch
     told: list[Answer]
 
 
@@ -84,12 +76,12 @@ def grids_of(lines: Sequence[AnswerLine], table: Table, size: int) -> list[CellG
         if block is None:
             continue
         possible = []
-        for cells, keys, place in _cells_around(line, table):
-            which = (cells.like, cells.keys, line.paid.as_of)
+        for batch, place in _cells_around(line, table):
+            which = (batch.like, batch.columns, line.paid.as_of)
             start = place + 1 - block.answered
             before = asked[which].told[:start] if which in asked else []
-            if len(before) == start and block.asked == min(len(cells) - start, size):
-                possible.append((start, which, _Asked(cells, keys, [*before, *block.answers])))
+            if len(before) == start and block.asked == min(len(batch) - start, size):
+                possible.append((start, which, _Asked(batch, [*before, *block.answers])))
         if possible:  # one that goes on is likelier than one that begins in its midst
             _, which, one = max(possible, key=itemgetter(0))
             asked.pop(which, None)
@@ -101,34 +93,35 @@ def grids_of(lines: Sequence[AnswerLine], table: Table, size: int) -> list[CellG
     return drawn
 
 
-def _cells_around(line: AnswerLine, table: Table) -> Iterator[_Found]:
-    """All ways in which a question may be one of the cells of a GROUP BY, the fewest keys first."""
+def _cells_around(line: AnswerLine, table: Table) -> Iterator[tuple[Batch, int]]:
+    """The cells of a GROUP BY of which a question may be one, and its place; fewest keys first."""
     try:
         question = table.prepare(line.paid.question or "").question()
     except TacitError:  # it was too long to be kept whole, or the schema has changed
         return
-    keys: tuple[Column, ...] = ()
+    keys = KeySet()
     for part in reversed(conjuncts(question.terms[0].where)):
         column = table.schema.find(part.column) if isinstance(part, Range) else None
-        if column is None or not column.cells or column in keys:
+        if column is None or not column.cells or column.name in keys.names:
             return
-        keys = (column, *keys)
+        keys = KeySet((column_key(column), *keys))
         terms = [
             with_where(term, all_hold(conjuncts(term.where)[: -len(keys)]))
             for term in question.terms
         ]
-        cells = CellQuestions(question.with_terms(tuple(terms)), keys)
-        place = cells.place(question)
+        batch = Batch(question.with_terms(tuple(terms)), keys)
+        place = batch.place(question)
         if place is not None:
-            yield _Found(cells, keys, place)
+            yield batch, place
 
 
 # As a table ---------------------------------------------------------------------------------------
 
 
 def _drawn(asked: _Asked, schema: Schema, *, most: int) -> CellGrid:
-    cells, keys, told = asked
-    labels = [[key_in_words(plain_value(key, code)) for code in key.cells or ()] for key in keys]
+    batch, told = asked
+    keys, question = batch.keys, show_question(batch.like, schema)
+    labels = [[key_in_words(plain_value(key.gives, code)) for code in key.values] for key in keys]
     heads = tuple(labels.pop()) if len(labels) > 1 else ("Answer",)
     across = len(heads)
     numbers = [float(answer.unbiased) for answer in told if answer.unbiased is not None]
@@ -138,14 +131,13 @@ def _drawn(asked: _Asked, schema: Schema, *, most: int) -> CellGrid:
         (down, tuple(drawn[place : place + across]))
         for down, place in zip(product(*labels), range(0, len(drawn), across), strict=False)
     ]
-    names = [key.name for key in keys]
     return CellGrid(
-        title=f"{show_question(cells.like, schema).replace('(true)', '')} by {', '.join(names)}",
+        title=f"{question.replace('(true)', '')} by {', '.join(keys.names)}",
         words="; ".join(_words(told, most, several=len(keys) > 1)),
-        names=tuple(names if len(keys) == 1 else names[:-1]),
+        names=keys.names if len(keys) == 1 else keys.names[:-1],
         heads=heads,
         lines=tuple(lines),
-        cells=len(cells),
+        cells=len(batch),
         answered=len(told),
         above=sum(answer.above for answer in told),
     )

@@ -97,8 +97,8 @@ def _(released: Histogram) -> Iterable[Series]:
 
 @series_of.register
 def _(released: QueryResult) -> Iterable[Series]:
-    names = tuple(key.name for key in released.keys)
-    keys = _plain_keys(released.keys, released.cells)
+    names = released.keys.names
+    keys = _plain_keys([key.gives for key in released.keys], released.cells)
     if not keys:  # HAVING has told no cell
         return
     if released.places is not None:

@@ -52,7 +52,7 @@ from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.cell_questions import CellQuestions
+    from tacit.tables.cell_questions import Batch
     from tacit.tables.person_rows import PersonRows
 
 ABILITIES: Mapping[str, str] = {
@@ -108,7 +108,7 @@ class Engine(Protocol):
         """
         ...
 
-    def cell_values(self, questions: CellQuestions) -> NDArray[Any]:
+    def cell_values(self, questions: Batch) -> NDArray[Any]:
         """`values` of all cells of a GROUP BY; `Answering` computes them."""
         ...
 
@@ -194,13 +194,13 @@ class Answering(Closing):
     ) -> CountedPoints:
         """See `Engine`."""
 
-    def cell_values(self, questions: CellQuestions) -> NDArray[Any]:
+    def cell_values(self, questions: Batch) -> NDArray[Any]:
         """`values` of all cells of a GROUP BY, as 64-bit integers where none can be wider."""
-        if not questions.plain:  # parts of dates, which are no columns
+        if questions.keys.columns is None:  # parts of dates, which are no columns
             return whole_array(self.values(list(questions)))
         pairs = zip(questions.like.promise.steps, questions.like.terms, strict=True)
         parts = [
-            _times(self.cell_totals(term, questions.keys, questions.values), step)
+            _times(self.cell_totals(term, questions.keys.names, questions.keys.values), step)
             for step, term in pairs
         ]
         total = parts[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -42,6 +42,7 @@ HOUR = 3600 * 10**6
 LETTERS = string.ascii_lowercase, string.ascii_uppercase
 
 EPOCH = 719_163  # the ordinal of 1970-01-01
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _LAST_DAY = WIDEST["date"][1]
 
 # Case is that of A to Z alone.  Unicode's tables grow, and databases disagree about them.
@@ -152,11 +153,48 @@ def unit_start(unit: str, day: int) -> int:
         return day
     if unit == "week":
         return day + (-day - 3) % 7
-    months = {"month": 1, "quarter": 3, "year": 12}[unit]
+    months = _MONTHS[unit]
     at = date.fromordinal(day + EPOCH)
     month = at.year * 12 + at.month - 1 + (at.day > 1)
     year, month = divmod(-(-month // months) * months, 12)
     return date(year, month + 1, 1).toordinal() - EPOCH if year <= 9999 else _LAST_DAY + 1
+
+
+def most_values(function: Function, low: int, high: int) -> int:
+    """How many values a function gives for codes from low to high, at least roughly."""
+    unit = HOUR if function.name == "trunc hour" else DAY * 31
+    if function.name in ("date", "trunc day"):
+        unit = DAY
+    return (high - low) * (DAY if function.column.type == "date" else 1) // unit
+
+
+def values_between(function: Function, low: int, high: int) -> Iterator[int]:
+    """What a function that keeps the order gives for codes from low to high, each value once."""
+    timed, unit = function.column.type == "timestamp", function.name.removeprefix("trunc ")
+    if unit == "hour":
+        yield from range(low // HOUR * HOUR, high + 1, HOUR)
+        return
+    first, last = (low // DAY, high // DAY) if timed else (low, high)
+    if function.name == "year":
+        years = [date.fromordinal(day + EPOCH).year for day in (first, last)]
+        yield from range(years[0], years[1] + 1)
+        return
+    of_days = unit == "date"
+    unit = "day" if of_days else unit
+    day = _last_start(unit, first)
+    while day <= last:
+        yield day * DAY if timed and not of_days else day
+        day = unit_start(unit, day + 1)
+
+
+def _last_start(unit: str, day: int) -> int:
+    """The last day, up to this one, on which a unit began."""
+    if unit == "day":
+        return day
+    if unit == "week":
+        return day - (day + 3) % 7
+    at, months = date.fromordinal(day + EPOCH), _MONTHS[unit]
+    return at.replace(month=(at.month - 1) // months * months + 1, day=1).toordinal() - EPOCH
 
 
 def ilike(column: Column, values: Sequence[object]) -> Predicate:

@@ -2,79 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import prod
-
 from sqlglot import exp
 
 from tacit.errors import QuestionRefused
 from tacit.tables.codes import NUMBERS, Unfit
-from tacit.tables.date_keys import DateKey, date_key
 from tacit.tables.declared import folded
 from tacit.tables.functions import Function
+from tacit.tables.keys import MOST_CELLS, NO_KEYS, Key, KeySet, column_key, date_key
 from tacit.tables.parsing import refused
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.schema import Column
 
-MOST_CELLS = 1_000_000
+Subject = Column | Function
+"""Something that has a value in each row."""
 
 
 class GroupReader:
-    """Reads the keys of one SELECT, and finds them again among what is selected."""
+    """Reads the keys of one SELECT, and recognises them among what is selected."""
 
     def __init__(self, predicates: PredicateReader, select: exp.Select) -> None:
         self._predicates = predicates
         self._selected = select.expressions
+        self._subjects: list[Subject] = []  # of the keys
         self.keys = self._keys(select.args.get("group"))
 
     def is_key(self, node: exp.Expr) -> bool:
         """Whether what is selected is one of the keys."""
-        inner = _bare(node)
-        if isinstance(inner, exp.Column):
-            return self._predicates.column(inner) in self.keys
-        function = _function(self._predicates, inner)
-        parts = [key.function for key in self.keys if isinstance(key, DateKey)]
-        return function is not None and function in parts
+        return subject_of(self._predicates, _bare(node)) in self._subjects
 
     def is_of_rows(self, node: exp.Expr) -> bool:
         """Whether what is selected has a value in each row: a column, or a function of one."""
-        return isinstance(node, exp.Column) or _function(self._predicates, node) is not None
+        return subject_of(self._predicates, node) is not None
 
-    def _keys(self, group: exp.Expr | None) -> tuple[Column, ...]:
+    def _keys(self, group: exp.Expr | None) -> KeySet:
         if group is None:
-            return ()
+            return NO_KEYS
         self._predicates.only(group, "expressions")
-        keys: list[Column] = []
+        keys: list[Key] = []
         for node in group.expressions:
-            key = key_of(self._predicates, self._meant(node), self._name)
-            if key is None:
+            meant = self._meant(node)
+            subject = subject_of(self._predicates, meant)
+            if subject is None:
                 raise self._not_a_key(node)
-            if key.cells is None:
+            key = key_of(self._predicates, subject, meant, self._name(subject))
+            if key is None:
                 raise refused(
-                    f"GROUP BY needs the key values of {key.name}",
+                    f"GROUP BY needs the key values of {subject.name}",
                     self._predicates.place(node),
-                    f"list them in the schema: [columns.{key.name}] keys = [...]",
+                    f"list them in the schema: [columns.{subject.name}] keys = [...]",
                 )
-            if key not in keys:
+            if subject not in self._subjects:
+                self._subjects.append(subject)
                 keys.append(key)
-        if len({folded(key.name) for key in keys}) < len(keys):
+        return self._checked(KeySet(tuple(keys)), group)
+
+    def _checked(self, keys: KeySet, group: exp.Expr) -> KeySet:
+        if len({folded(name) for name in keys.names}) < len(keys):
             raise refused(
                 "two keys have the same name",
                 self._predicates.place(group),
                 "choose another name with AS",
             )
-        if prod(len(key.cells or ()) for key in keys) > MOST_CELLS:
+        if keys.cells > MOST_CELLS:
             raise refused(
                 f"GROUP BY may have at most {MOST_CELLS} cells",
                 self._predicates.place(group),
                 "group by fewer columns, or declare fewer keys",
             )
-        return tuple(keys)
+        return keys
 
     def _not_a_key(self, node: exp.Expr) -> QuestionRefused:
         problem = "GROUP BY takes columns, and parts of dates such as YEAR(day)"
-        found = node.find(exp.Column)
-        column = None if found is None else self._predicates.schema.find(found.name)
+        named = node.find(exp.Column)
+        column = None if named is None else self._predicates.schema.find(named.name)
         if column is not None and column.type in NUMBERS:  # such as age / 10
             hint = f"to count bands of values, use table.ranges({column.name!r}, ...)"
             return refused(problem, self._predicates.place(node), hint)
@@ -87,37 +87,46 @@ class GroupReader:
             if 1 <= place <= len(self._selected):
                 return _bare(self._selected[place - 1])
         elif isinstance(node, exp.Column) and self._predicates.schema.find(node.name) is None:
-            for each in self._selected:
-                if _alias(each) == node.name.casefold():
-                    return _bare(each)
+            for selected in self._selected:
+                if _alias(selected) == node.name.casefold():
+                    return _bare(selected)
         return node
 
-    def _name(self, function: Function) -> str | None:
+    def _name(self, subject: Subject) -> str | None:
         """What a part of a date is called where it is selected."""
-        for each in self._selected:
-            if isinstance(each, exp.Alias) and _function(self._predicates, each.this) == function:
-                return each.alias or None  # AS ""
+        if isinstance(subject, Function):
+            for node in self._selected:
+                if (
+                    isinstance(node, exp.Alias)
+                    and _function(self._predicates, node.this) == subject
+                ):
+                    return node.alias or None  # AS ""
         return None
+
+
+def subject_of(predicates: PredicateReader, node: exp.Expr) -> Subject | None:
+    """The column that a node is, or the function of one; None if it is something else."""
+    if isinstance(node, exp.Column):
+        return predicates.column(node)
+    return _function(predicates, node)
 
 
 def key_of(
-    predicates: PredicateReader,
-    node: exp.Expr,
-    called: Callable[[Function], str | None] = lambda function: None,
-) -> Column | None:
-    """The key that a node is, a column or a part of a date; None if it is something else."""
-    if isinstance(node, exp.Column):
-        return predicates.column(node)
-    function = _function(predicates, node)
-    if function is None:
-        return None
-    column, place = function.column, predicates.place(node)
+    predicates: PredicateReader, subject: Subject, node: exp.Expr, name: str | None = None
+) -> Key | None:
+    """The key that a column or a part of a date is; None if a column's values are not declared.
+
+    ``node`` is where it stands in the text.
+    """
+    if isinstance(subject, Column):
+        return None if subject.cells is None else column_key(subject)
+    column, place = subject.column, predicates.place(node)
     if column.type == "text":
         raise refused(
             "GROUP BY takes columns, and parts of dates", place, f"group by {column.name}"
         )
     try:
-        return date_key(function, called(function), MOST_CELLS)
+        return date_key(subject, name)
     except Unfit as why:
         raise refused(
             f"its cells need the first and the last day of {column.name}: {why}",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import TYPE_CHECKING
 
-from tacit.tables.date_keys import key_as_json
+from tacit.tables.keys import KeySet
 from tacit.tables.question import People, Question, Rows, Term, Total, weighted
 from tacit.tables.question_key import canonical
-from tacit.tables.schema import Column
 
 if TYPE_CHECKING:
     from tacit.tables.selected import Selected
@@ -215,13 +213,8 @@ class Distinct:
     their number by no more than that.  It is 0 until a plan says what it is.
     """
 
-    keys: tuple[Column, ...]
+    keys: KeySet
     most: int = 0
-
-    @property
-    def cells(self) -> int:
-        """How many there are at most."""
-        return prod(len(key.cells or ()) for key in self.keys)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -236,7 +229,7 @@ class Distinct:
     @property
     def canonical(self) -> str:
         """The same for equal ones."""
-        return f"up to {self.most} distinct {[key_as_json(key) for key in self.keys]} of: "
+        return f"up to {self.most} distinct {self.keys.as_json()} of: "
 
 
 @dataclass(frozen=True, slots=True)

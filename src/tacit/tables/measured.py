@@ -14,7 +14,6 @@ from tacit.tables.person_rows import (
     Integers,
     PersonRows,
     added_up,
-    cells_of,
     clipped_sums,
     first_at_random,
     in_chosen_cells,
@@ -107,7 +106,7 @@ def distinct_cells(rows: PersonRows, asked: Selected, coins: Coins) -> int:
     """How many cells of some keys have a row, of those that were chosen for each person."""
     (term,), kind = asked.question.terms, asked.kind
     assert isinstance(kind, Distinct)
-    cells = np.where(rows.tests[term.where], cells_of(rows, kind.keys), -1)
+    cells = np.where(rows.tests[term.where], kind.keys.places(rows), -1)
     counted = in_chosen_cells(rows.people, cells, kind.most, coins)
     return len(np.unique(cells[counted]))
 

@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.codes import Code
-from tacit.tables.date_keys import DateKey, source_of
 from tacit.tables.question import People, Predicate, Rows, Total
-from tacit.tables.schema import Column
 from tacit.tables.totals import SAFE
 
 if TYPE_CHECKING:
@@ -67,29 +64,6 @@ def joined(parts: Sequence[PersonRows]) -> PersonRows:
     }
     tests = {test: np.concatenate([part.tests[test] for part in parts]) for test in first.tests}
     return PersonRows(np.concatenate(people), columns, tests)
-
-
-def cells_of(rows: PersonRows, keys: Sequence[Column]) -> Integers:
-    """The place of each row's cell in the product of the declared keys, or -1 if it is in none."""
-    places, inside = np.zeros(len(rows.people), np.int64), np.ones(len(rows.people), np.bool_)
-    for key in keys:
-        asked, held = key.cells or (), rows.columns[source_of(key)]
-        if isinstance(key, DateKey):
-            at, found = key.places(held.codes)
-        else:
-            at, found = _places(held.codes, asked, is_text=key.type == "text")
-        inside &= held.there & found
-        places = places * len(asked) + at
-    return np.where(inside, places, -1)
-
-
-def _places(codes: Integers, asked: Sequence[Code], *, is_text: bool) -> tuple[Integers, Truths]:
-    if is_text:  # a place already
-        return codes, np.ones(len(codes), np.bool_)
-    listed = np.array(asked, np.int64)
-    order = np.argsort(listed)
-    at = np.minimum(np.searchsorted(listed[order], codes), len(listed) - 1)
-    return order[at], listed[order][at] == codes
 
 
 def only_cells(cells: Integers, told: Sequence[int], count: int) -> Integers:

@@ -6,27 +6,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Any, overload
 
 from tacit.arguments import instance, iterated, kind_of
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import as_given
-from tacit.tables.cell_questions import CellQuestions
+from tacit.tables.cell_questions import Batch
 from tacit.tables.codes import Code, Type, Unfit, place
 from tacit.tables.declared import quoted
 from tacit.tables.engine import refuse_beyond
+from tacit.tables.keys import NO_KEYS, KeySet
 from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
-    Batch,
     People,
     Question,
     names_people,
     with_where,
 )
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema import Schema
 from tacit.tables.shapes import Shapes
 from tacit.tables.show import Statement, refusal, statement
 from tacit.tables.show import question as show_question
@@ -67,7 +65,7 @@ class Prepared:
     text: str
     parameters: frozenset[str]
     shape: Question
-    keys: tuple[Column, ...]
+    keys: KeySet
     schema: Schema = field(repr=False)
 
     def question(self, /, **parameters: object) -> Question:
@@ -93,19 +91,18 @@ class Prepared:
             return Question((People(bound(terms[0].where, parameters)),), self.shape.promise)
         return self.shape.with_terms(tuple([bound_term(term, parameters) for term in terms]))
 
+    @property
+    def of_one_cell(self) -> Prepared:
+        """The same without its keys."""
+        return replace(self, keys=NO_KEYS)
+
     def batch(self, /, **parameters: object) -> Batch:
         """One question for each cell of the declared keys, or a single one without GROUP BY."""
         return self.bind_batch(parameters)
 
     def bind_batch(self, parameters: Mapping[str, object]) -> Batch:
         """`batch`, with the parameters in a mapping."""
-        questions = self.bind_cells(parameters)
-        cells = tuple(product(*questions.values))
-        return Batch(questions.keys, cells, tuple(questions))
-
-    def bind_cells(self, parameters: Mapping[str, object]) -> CellQuestions:
-        """The questions of `batch`, made when they are looked at."""
-        return CellQuestions(replace(self, keys=()).bind(parameters), self.keys)
+        return Batch(self.of_one_cell.bind(parameters), self.keys)
 
     def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:
         given = {name.casefold(): name for name in parameters if isinstance(name, str)}
@@ -205,7 +202,7 @@ def prepare_sum(column: str, where: str | None, schema: Schema) -> Prepared:
     condition, parameters = read_predicate(where, schema)
     terms = tuple(with_where(term, condition) for term in total.shape.terms)
     promise = replace(total.shape.promise, names_people=names_people(condition))
-    return Prepared(f"{text} WHERE {where}", parameters, Question(terms, promise), (), schema)
+    return Prepared(f"{text} WHERE {where}", parameters, Question(terms, promise), NO_KEYS, schema)
 
 
 def parse(
@@ -249,10 +246,10 @@ def check(
     given = {} if parameters is None else named(parameters)
     try:
         prepared = prepare(text, schema, max_rows=max_rows, total=total)
-        cells = prod(len(key.cells or ()) for key in prepared.keys) if prepared.keys else None
+        cells = prepared.keys.cells if prepared.keys else None
         if prepared.parameters and not given:
             return statement(prepared.shape, schema, cells, text=text.strip())
-        return statement(replace(prepared, keys=()).bind(given), schema, cells)
+        return statement(prepared.of_one_cell.bind(given), schema, cells)
     except QuestionRefused as why:
         return refusal(text, why)
 
@@ -299,7 +296,7 @@ class Read:
     question: Question
     schema: Schema
     own_words: str | None = None  # None if parameters or a cell must be filled in
-    keys: tuple[Column, ...] = ()  # of a GROUP BY, with the codes of the cell
+    keys: KeySet = NO_KEYS  # of a GROUP BY, with the codes of the cell
     codes: tuple[Code, ...] = ()
     _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -320,11 +317,9 @@ class CellReads(Sequence[Read]):
     They are those of all cells, or of the cells at some ``places`` in a row.
     """
 
-    def __init__(
-        self, questions: CellQuestions, schema: Schema, places: range | None = None
-    ) -> None:
-        self.questions = questions
-        self.places = range(len(questions)) if places is None else places
+    def __init__(self, batch: Batch, schema: Schema, places: range | None = None) -> None:
+        self.batch = batch
+        self.places = range(len(batch)) if places is None else places
         self._schema = schema
 
     def __len__(self) -> int:
@@ -338,11 +333,16 @@ class CellReads(Sequence[Read]):
         if isinstance(place, slice):
             some = self.places[place]
             if some.step == 1:
-                return CellReads(self.questions, self._schema, some)
+                return CellReads(self.batch, self._schema, some)
             return [self[at] for at in range(*place.indices(len(self)))]
         at = self.places[place]
-        asked, codes = self.questions[at], self.questions.codes(at)
-        return Read(asked, self._schema, None, self.questions.columns, codes)
+        keys = self.batch.keys
+        return Read(self.batch[at], self._schema, None, keys, keys.codes(at))
+
+
+def representatives(reads: Sequence[Read]) -> Sequence[Read]:
+    """As many of some questions as say what all promise: cells differ in their keys alone."""
+    return reads[:1] if isinstance(reads, CellReads) else reads
 
 
 class Reader:
@@ -439,14 +439,14 @@ class Reader:
             prepared = self.prepare(question, max_rows)
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
-                cells = prepared.bind_cells(self._with_label(prepared, values))
+                batch = prepared.bind_batch(self._with_label(prepared, values))
                 if self._cannot:  # they differ only in their keys
-                    refuse_beyond(self._cannot, cells[0], self._schema)
+                    refuse_beyond(self._cannot, batch[0], self._schema)
                 if prepared.shape.promise.names_people:
-                    cells = CellQuestions(with_labels(cells.like, self._labels), prepared.keys)
+                    batch = Batch(with_labels(batch.like, self._labels), prepared.keys)
                 if several is alone:
-                    return CellReads(cells, self._schema)
-                reads += CellReads(cells, self._schema)
+                    return CellReads(batch, self._schema)
+                reads += CellReads(batch, self._schema)
             else:
                 reads.append(self.read(prepared, values))
         return reads
@@ -471,9 +471,9 @@ class Reader:
             filled = self._with_label(prepared, parameters)
             left_out = not parameters and filled.keys() != prepared.parameters
             if left_out and prepared.parameters & RESERVED:
-                replace(prepared, keys=()).bind(filled)  # which refuses it, and says why
+                prepared.of_one_cell.bind(filled)  # which refuses it, and says why
             if self._cannot:
-                asked = prepared.shape if left_out else replace(prepared, keys=()).bind(filled)
+                asked = prepared.shape if left_out else prepared.of_one_cell.bind(filled)
                 refuse_beyond(self._cannot, asked, self._schema)
         except QuestionRefused as why:
             return refusal(question, why)

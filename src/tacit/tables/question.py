@@ -439,12 +439,3 @@ def _common_grid(scales: Iterable[Fraction]) -> Fraction:
     numbers = list(scales)
     denominator = lcm(*(number.denominator for number in numbers))
     return Fraction(gcd(*((number * denominator).numerator for number in numbers)), denominator)
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The questions of a GROUP BY: one for each cell of the declared keys, in declared order."""
-
-    columns: tuple[str, ...]
-    cells: tuple[tuple[Code, ...], ...]
-    questions: tuple[Question, ...]

@@ -18,9 +18,8 @@ from hashlib import sha256
 from itertools import islice, product
 from json.encoder import encode_basestring_ascii
 
-from tacit.tables.cell_questions import CellQuestions
+from tacit.tables.cell_questions import Batch
 from tacit.tables.codes import Code
-from tacit.tables.date_keys import cell_predicate
 from tacit.tables.question import (
     TRUE,
     Among,
@@ -65,7 +64,7 @@ def question_key(question: Question, threshold: Fraction | None, as_of: str | No
 
 def keys_of_cells(
     form: KeyForm,
-    cells: CellQuestions,
+    batch: Batch,
     places: range,
     threshold: Fraction | None,
     as_of: str | None,
@@ -75,13 +74,12 @@ def keys_of_cells(
     There may be a million, so what they share is written only once.
     """
     if form is not question_key:
-        return (form(cells[place], threshold, as_of) for place in places)
-    terms, ending = cells.like.terms, _ending(threshold, as_of)
+        return (form(batch[place], threshold, as_of) for place in places)
+    terms, ending = batch.like.terms, _ending(threshold, as_of)
     shared = [[_predicate(part) for part in conjuncts(term.where)] for term in terms]
-    columns = zip(cells.columns, cells.values, strict=True)
-    keys = [[_predicate(cell_predicate(key, code)) for code in codes] for key, codes in columns]
+    keys = [[_predicate(key.holds(code)) for code in key.values] for key in batch.keys]
     # No JSON has the character that stands here for what differs.
-    first, *others = _canonical(cells.like, ["\0"] * len(terms)).split("\0")
+    first, *others = _canonical(batch.like, ["\0"] * len(terms)).split("\0")
     rest = list(zip(shared, others, strict=True))
     chosen = islice(product(*keys), places.start, places.stop)
     return (

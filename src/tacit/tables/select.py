@@ -10,7 +10,8 @@ from sqlglot import exp
 from tacit.arguments import instance
 from tacit.errors import QuestionRefused
 from tacit.tables.codes import NUMBERS
-from tacit.tables.grouping import MOST_CELLS, GroupReader, key_of
+from tacit.tables.grouping import GroupReader, key_of, subject_of
+from tacit.tables.keys import MOST_CELLS, NO_KEYS, KeySet
 from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread, question_of
 from tacit.tables.parsing import Span, parsed, readable, refused
 from tacit.tables.person_groups import PersonGroups
@@ -58,7 +59,7 @@ class _SelectReader:
         if clause is not None and isinstance(clause.this, exp.Subquery):
             term = PersonGroups(self._reader.predicates).read(root, clause)
             alone = Selected(_alias(root.expressions[0]) or "count", question_of(term))
-            return self._select(TRUE, (), (alone,))
+            return self._select(TRUE, NO_KEYS, (alone,))
         told = ToldCells(self._reader, root)  # which takes its clauses out of the tree
         where, group, _ = self._reader.clauses(root)
         keys = group.keys
@@ -69,7 +70,7 @@ class _SelectReader:
                 self._reader.predicates.place(root),
                 "select COUNT(*), COUNT(DISTINCT ...), SUM(...) or AVG(...)",
             )
-        taken = {key.name.casefold() for key in keys}
+        taken = {name.casefold() for name in keys.names}
         columns = tuple(self._column(node, where, taken) for node in selected)
         found = self._select(where, keys, columns)
         if keys and any(isinstance(column.kind, Distinct) for column in columns):
@@ -91,9 +92,7 @@ class _SelectReader:
             "table.count(...)",
         )
 
-    def _select(
-        self, where: Predicate, keys: tuple[Column, ...], columns: tuple[Selected, ...]
-    ) -> Select:
+    def _select(self, where: Predicate, keys: KeySet, columns: tuple[Selected, ...]) -> Select:
         parameters = self._reader.parameters
         return Select(self._text, self._schema, parameters, where, keys, columns)
 
@@ -148,19 +147,22 @@ class _SelectReader:
         counted = bare.this if isinstance(bare, exp.Count) else None
         if not isinstance(counted, exp.Distinct):
             return None
-        found = [key_of(predicates, each) for each in counted.expressions]
-        keys = tuple(dict.fromkeys(key for key in found if key is not None))
-        if None in found or not keys:
-            return None
-        if any(key.name == self._schema.person or key.cells is None for key in keys):
+        keys = []
+        for part in counted.expressions:
+            subject = subject_of(predicates, part)
+            key = None if subject is None else key_of(predicates, subject, part)
+            if key is None:
+                return None
+            keys.append(key)
+        if not keys or any(key.name == self._schema.person for key in keys):
             return None
         predicates.only(bare, "this", "big_int")
         predicates.only(counted, "expressions")
         if node is not bare:
             predicates.only(node, "this", "expression")
             where = all_of((where, predicates.read(node.args["expression"].this)))
-        kind = Distinct(keys)
-        if kind.cells > MOST_CELLS:
+        kind = Distinct(KeySet(tuple(dict.fromkeys(keys))))
+        if kind.keys.cells > MOST_CELLS:
             raise self._refused(f"it may count at most {MOST_CELLS} cells", node)
         return question_of(People(where)), kind
 

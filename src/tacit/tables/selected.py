@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import product
-from math import ceil, prod
+from math import ceil
 
-from tacit.tables.cell_questions import CellQuestions
-from tacit.tables.codes import Code
-from tacit.tables.date_keys import key_as_json, source_of
+from tacit.tables.cell_questions import Batch
 from tacit.tables.key_notes import notes_on
+from tacit.tables.keys import NO_KEYS, KeySet
 from tacit.tables.kinds import (
     Distinct,
     FromStream,
@@ -28,7 +26,7 @@ from tacit.tables.kinds import (
 from tacit.tables.prepared import Prepared
 from tacit.tables.question import People, Predicate, Question, Rows, Term, Total, tables_named
 from tacit.tables.question_key import canonical
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema import Schema
 from tacit.tables.templates import bound, bound_term
 
 _ONE = Fraction(1)
@@ -89,7 +87,7 @@ class Selected:
         """The columns whose values are needed."""
         found = {term.column for term in self.terms if isinstance(term, Total)}
         if isinstance(self.kind, Distinct):
-            return found | {source_of(key) for key in self.kind.keys}
+            return found | self.kind.keys.of
         named = self.kind.column if isinstance(self.kind, Mean | Spread | Ranked) else None
         return found | ({named} if named is not None else set())
 
@@ -161,7 +159,7 @@ class Select:
     schema: Schema
     parameters: frozenset[str]
     where: Predicate
-    keys: tuple[Column, ...]
+    keys: KeySet
     columns: tuple[Selected, ...]
     largest: Largest | None = None
     above: Above | None = None
@@ -182,33 +180,23 @@ class Select:
     @property
     def prepared(self) -> Prepared:
         """Its WHERE as a question with the same parameters."""
-        return Prepared(self.text, self.parameters, _people(self.where), (), self.schema)
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are; one without GROUP BY."""
-        return prod(len(key.cells or ()) for key in self.keys)
-
-    @property
-    def cell_codes(self) -> tuple[tuple[Code, ...], ...]:
-        """The cells, in the order in which the schema declares them."""
-        return tuple(product(*(key.cells or () for key in self.keys)))
+        return Prepared(self.text, self.parameters, _people(self.where), NO_KEYS, self.schema)
 
     @property
     def rows(self) -> int:
         """How many cells are told, at most."""
         if self.above is not None:
             return self.above.at_most
-        return self.cells if self.largest is None else self.largest.places
+        return self.keys.cells if self.largest is None else self.largest.places
 
     @property
     def measured(self) -> tuple[Selected, ...]:
         """The aggregates that are measured in the cells that are told: all but HAVING's own."""
         return tuple(each for each in self.columns if not isinstance(each.kind, FromStream))
 
-    def of_each_cell(self, question: Question) -> CellQuestions:
+    def of_each_cell(self, question: Question) -> Batch:
         """A question about every cell."""
-        return CellQuestions(question, self.keys)
+        return Batch(question, self.keys)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -239,7 +227,7 @@ class Select:
         """All that is asked, the same for equal queries."""
         asked: list[object] = [
             canonical(_people(self.where)),
-            [key_as_json(key) for key in self.keys],
+            self.keys.as_json(),
             [[column.name, column.canonical] for column in self.columns],
         ]
         if self.largest is not None:

@@ -18,6 +18,7 @@ from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import TacitError
 from tacit.tables.aggregates import AGGREGATE_HINT, CANCELS, AggregateReader, WeightedTerm
 from tacit.tables.grouping import GroupReader
+from tacit.tables.keys import NO_KEYS, KeySet
 from tacit.tables.named_people import NamedPeople
 from tacit.tables.operands import TOO_DEEP
 from tacit.tables.parsing import UNREADABLE, Span, parsed, readable, refused
@@ -30,7 +31,7 @@ from tacit.tables.question import (
     Question,
     weighted,
 )
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema import Schema
 
 _NOT_IN_SELECT = {
     "laterals": ("a question is about one table", ""),
@@ -54,7 +55,7 @@ class Parsed:
 
     shape: Question
     parameters: frozenset[str]
-    keys: tuple[Column, ...]
+    keys: KeySet
 
 
 def read(
@@ -106,7 +107,7 @@ class TextReader:
 
     def read_tree(self, root: exp.Expr) -> Parsed:
         """A question that was parsed."""
-        keys: tuple[Column, ...] = ()
+        keys = NO_KEYS
         parts: list[WeightedTerm] = []
         if isinstance(root, exp.Select):
             keys = self._select(root, parts)
@@ -133,13 +134,13 @@ class TextReader:
 
     # SELECT
 
-    def _select(self, select: exp.Select, parts: list[WeightedTerm]) -> tuple[Column, ...]:
+    def _select(self, select: exp.Select, parts: list[WeightedTerm]) -> KeySet:
         self.aggregates.inside_select = True
         clause = select.args.get("from_")
         if clause is not None and isinstance(clause.this, exp.Subquery):
             question = PersonGroups(self.predicates).read(select, clause)
             parts.append((Fraction(1), question, Fraction(1)))
-            return ()
+            return NO_KEYS
         where, group, aggregates = self.clauses(select)
         if len(aggregates) != 1:
             raise refused(

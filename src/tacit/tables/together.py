@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from numpy.typing import NDArray
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.cell_questions import CellQuestions
+from tacit.tables.cell_questions import Batch
 from tacit.tables.codes import Code
 from tacit.tables.declared import folded
 from tacit.tables.engine import Answering, Engine
@@ -71,7 +71,7 @@ class TogetherEngine(Answering):
         """For each term, the sum of what each person contributes."""
         return self._engine.totals([self._term(term) for term in terms])
 
-    def cell_values(self, questions: CellQuestions) -> NDArray[Any]:
+    def cell_values(self, questions: Batch) -> NDArray[Any]:
         """`values` of all cells of a GROUP BY."""
         if questions.like.promise.names_people:
             return super().cell_values(questions)

@@ -130,9 +130,9 @@ class ToldCells:
                 limit,
                 "write GROUP BY ... ORDER BY COUNT(*) DESC LIMIT 3",
             )
-        if places > found.cells:
+        if places > found.keys.cells:
             raise self._refused(
-                f"there are only {found.cells} cells", limit, "remove ORDER BY and LIMIT"
+                f"there are only {found.keys.cells} cells", limit, "remove ORDER BY and LIMIT"
             )
         if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
             raise self._refused(

@@ -33,8 +33,9 @@ from tacit.book.coins import InsecureTestCoins
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.tables.codes import rank_of_double
 from tacit.tables.engine import ABILITIES, Engine, refuse_beyond
+from tacit.tables.keys import KeySet, column_key
 from tacit.tables.loading import load
-from tacit.tables.person_rows import cells_of, totals_by_cell
+from tacit.tables.person_rows import totals_by_cell
 from tacit.tables.prepared import parse, parse_batch, prepare
 from tacit.tables.question import (
     TRUE,
@@ -361,9 +362,7 @@ class EngineContract:
             for cell, question, steps in zip(batch.cells, batch.questions, found, strict=True):
                 expected = meaning.answer([_cell_part(text, batch.columns, cell)], homes)
                 assert steps * question.grid == expected
-            cells = prepare(text, engine.schema).bind_cells({})
-            assert list(cells) == list(batch.questions)
-            assert engine.cell_values(cells).tolist() == found
+            assert engine.cell_values(batch).tolist() == found
         declared = {"week": range(70), "smoker": (0, 1), "town": ("Ghent", "Bruges", "Łódź")}
         assert batch.cells == tuple(product(*(declared[name] for name in batch.columns)))
 
@@ -380,7 +379,7 @@ class EngineContract:
             for n in range(200)
         ]
         with self.engine(rows, person) as engine:
-            cells = prepare(text, engine.schema).bind_cells({})
+            cells = prepare(text, engine.schema).batch()
             try:
                 refuse_beyond(engine.cannot, cells[0], engine.schema)
             except QuestionRefused:
@@ -548,15 +547,14 @@ class EngineContract:
         with self.engine(rows, "pid") as engine:
             if "rows by person" in engine.cannot:
                 pytest.skip("the engine says that it cannot")
-            keys = [engine.schema.column(name) for name in ("town", "week")]
+            keys = KeySet(tuple(column_key(engine.schema.column(at)) for at in ("town", "week")))
             found = engine.rows_by_person(TRUE, ["town", "week", "age"], [where])
-            cells = list(product(*(key.cells or () for key in keys)))
             for term in terms:
                 in_cells = [
                     with_where(term, all_of((where, Range("town", a, a), Range("week", b, b))))
-                    for a, b in cells
+                    for a, b in keys.listed()
                 ]
-                told = totals_by_cell(found, cells_of(found, keys), len(cells), term)
+                told = totals_by_cell(found, keys.places(found), keys.cells, term)
                 assert told == engine.totals(in_cells)
 
     # Everything else -----------------------------------------------------------------------
