@@ -1,4 +1,4 @@
-"""Kinds of aggregates, and what is measured for each."""
+"""Kinds of aggregates: what is measured for each, and under which words it is on record."""
 
 from __future__ import annotations
 
@@ -30,25 +30,52 @@ class Part:
     share: Fraction = _ONE
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """A weighted sum of counts and sums: the question itself."""
+class _Aggregate:
+    """What a kind of aggregate says about itself; most evaluate nothing beside their question."""
 
-    terms: tuple[Term, ...] = ()
+    __slots__ = ()
 
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
-        """The question, for the whole ε."""
-        question = asked.question
-        return (Part(asked.name, question.grid, question.sensitivity / question.grid),)
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What is evaluated beside the question."""
+        return ()
+
+    def parts(self, selected: Selected) -> tuple[Part, ...]:
+        """What is measured with noise in every cell."""
+        return ()
 
     @property
     def canonical(self) -> str:
-        """Nothing beside the question."""
+        """What is made of the question, the same for equal aggregates.  It is stored."""
         return ""
 
 
+class _OfBounded(_Aggregate):
+    """Something about values between bounds."""
+
+    __slots__ = ()
+
+    low: int
+    high: int
+
+    @property
+    def width(self) -> int:
+        """How far a value can be from the middle of the bounds, in half steps."""
+        return self.high - self.low
+
+
 @dataclass(frozen=True, slots=True)
-class Mean:
+class Plain(_Aggregate):
+    """A weighted sum of counts and sums: the question itself."""
+
+    def parts(self, selected: Selected) -> tuple[Part, ...]:
+        """The question, for the whole ε."""
+        question = selected.question
+        return (Part(selected.name, question.grid, question.sensitivity / question.grid),)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(_OfBounded):
     """The mean of numbers that lie between ``low`` and ``high`` steps.
 
     Without ``of`` they are a column's values in the rows that the question counts.  With it they
@@ -64,31 +91,26 @@ class Mean:
     of: Rows | Total | None = None
 
     @property
-    def width(self) -> int:
-        """How far a value can be from the middle of the bounds, in half steps."""
-        return self.high - self.low
-
-    @property
     def terms(self) -> tuple[Term, ...]:
         """What is evaluated beside the question."""
         return () if self.of is None else (self.of,)
 
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[Part, ...]:
         """How many there are, and the sum of their distances from the middle, in half steps."""
-        half, most = Fraction(1, 2), Fraction(asked.most)
+        half, most = Fraction(1, 2), Fraction(selected.most)
         total = Part("total", self.step / 2, most * self.width, half)
         return (Part("count", _ONE, most, half), total)
 
     @property
     def canonical(self) -> str:
-        """The same for equal means."""
+        """See `_Aggregate`."""
         if self.of is None:
             return f"mean of {self.column}: "
         return f"mean of {_written(self.of)} within {self.low} to {self.high}: "
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class Portion(_Aggregate):
     """Which share of what the question counts is also counted by ``inside``.
 
     Privacy: what is inside and the rest are disjoint, as sets of people or of rows that were chosen
@@ -103,19 +125,19 @@ class Portion:
         """What is evaluated beside the question."""
         return (self.inside,)
 
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[Part, ...]:
         """What is inside, and the rest."""
-        most = Fraction(asked.most)
+        most = Fraction(selected.most)
         return (Part("inside", _ONE, most), Part("rest", _ONE, most))
 
     @property
     def canonical(self) -> str:
-        """The same for equal shares."""
+        """See `_Aggregate`."""
         return f"share of {_written(self.inside)} in: "
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(_Aggregate):
     """A weighted sum of counts and sums, divided by another that a person never lowers."""
 
     below: Question
@@ -125,21 +147,22 @@ class Ratio:
         """What is evaluated beside the question."""
         return self.below.terms
 
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[Part, ...]:
         """Both, for half of ε each."""
-        named, half = (("above", asked.question), ("below", self.below)), Fraction(1, 2)
+        named, half = (("above", selected.question), ("below", self.below)), Fraction(1, 2)
         return tuple(
-            Part(name, each.grid, each.sensitivity / each.grid, half) for name, each in named
+            Part(name, question.grid, question.sensitivity / question.grid, half)
+            for name, question in named
         )
 
     @property
     def canonical(self) -> str:
-        """The same for equal ratios."""
+        """See `_Aggregate`."""
         return f"ratio to {canonical(self.below)} of: "
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(_OfBounded):
     """The variance of a column's values, or its root; of a sample, if they are taken for one.
 
     Privacy: with y the distance of a value from the middle of the bounds, in half steps, and w
@@ -153,19 +176,9 @@ class Spread:
     sample: bool
     root: bool
 
-    @property
-    def width(self) -> int:
-        """How far a value can be from the middle of the bounds, in half steps."""
-        return self.high - self.low
-
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """Nothing beside the question."""
-        return ()
-
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[Part, ...]:
         """How many there are, Σ y, and Σ (2y² − w²) in eighths of a squared step."""
-        third, most = Fraction(1, 3), Fraction(asked.most)
+        third, most = Fraction(1, 3), Fraction(selected.most)
         return (
             Part("count", _ONE, most, third),
             Part("total", self.step / 2, most * self.width, third),
@@ -174,13 +187,13 @@ class Spread:
 
     @property
     def canonical(self) -> str:
-        """The same for equal ones."""
+        """See `_Aggregate`."""
         kind = f"{'sample ' * self.sample}{'deviation' if self.root else 'variance'}"
         return f"{kind} of {self.column}: "
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(_Aggregate):
     """A quantile of a column's values, or (``end`` is −1 or +1) the least or the greatest.
 
     Nothing is measured with noise: one of the declared values is drawn.
@@ -191,22 +204,13 @@ class Ranked:
     end: int = 0
 
     @property
-    def terms(self) -> tuple[Term, ...]:
-        """Nothing beside the question."""
-        return ()
-
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
-        """Nothing."""
-        return ()
-
-    @property
     def canonical(self) -> str:
-        """The same for equal ones."""
+        """See `_Aggregate`."""
         return f"quantile {self.share} {self.end:+} of {self.column}: "
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(_Aggregate):
     """How many cells of declared keys have a row that the question counts.
 
     Privacy: each person counts in at most ``most`` of them, chosen at random, so that they change
@@ -216,38 +220,24 @@ class Distinct:
     keys: KeySet
     most: int = 0
 
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """Nothing beside the question."""
-        return ()
-
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[Part, ...]:
         """Their number."""
         assert self.most >= 1
-        return (Part(asked.name, _ONE, Fraction(self.most)),)
+        return (Part(selected.name, _ONE, Fraction(self.most)),)
 
     @property
     def canonical(self) -> str:
-        """The same for equal ones."""
+        """See `_Aggregate`."""
         return f"up to {self.most} distinct {self.keys.as_json()} of: "
 
 
 @dataclass(frozen=True, slots=True)
-class FromStream:
+class FromStream(_Aggregate):
     """What HAVING compares: a noisy value comes with each ⊤ of its stream, and costs no ε."""
 
     @property
-    def terms(self) -> tuple[Term, ...]:
-        """Nothing beside the question."""
-        return ()
-
-    def parts(self, asked: Selected) -> tuple[Part, ...]:
-        """Nothing."""
-        return ()
-
-    @property
     def canonical(self) -> str:
-        """The same for equal ones."""
+        """See `_Aggregate`."""
         return "from the stream: "
 
 
