@@ -14,7 +14,6 @@ from tacit.tables.codes import Unfit
 from tacit.tables.functions import part_of, truncated
 from tacit.tables.keys import NO_KEYS, KeySet, column_key, date_key
 from tacit.tables.person_rows import Coded, PersonRows
-from tacit.tables.question import Range
 
 SCHEMA = read_schema(
     "[columns.week]\ntype = 'integer'\nkeys = [7, -3, 12]\n"
@@ -49,9 +48,9 @@ def test_cells_are_the_product_of_the_values_in_order(keys: KeySet) -> None:
     assert list(keys.listed()) == [keys.codes(place) for place in range(keys.cells)] == every
     assert list(keys.listed(range(1, 3))) == every[1:3]
     assert [keys.place(cell) for cell in every] == list(range(keys.cells))
-    assert [keys.place_of(keys.holds(place)) for place in range(keys.cells)] == list(
-        range(keys.cells)
-    )
+    for place, cell in enumerate(every):
+        pairs = zip(keys, cell, strict=True)
+        assert keys.holds(place) == tuple(key.holds(value) for key, value in pairs)
     for beyond in (keys.cells, -keys.cells - 1):
         with pytest.raises(IndexError):
             keys.codes(beyond)
@@ -63,8 +62,6 @@ def test_what_is_in_no_cell_has_no_place() -> None:
         keys.place((8, "Ghent"))
     with pytest.raises(ValueError, match="zip"):
         keys.place((7,))
-    assert keys.place_of((Range("week", 8, 8), Range("town", "Ath", "Ath"))) is None
-    assert keys.place_of((Range("week", 7, 7),)) is None
 
 
 def test_cells_are_computed_however_many_there_are() -> None:

@@ -22,8 +22,7 @@ from tacit.page.figures import HEATS
 from tacit.page.lines import AnswerLine
 from tacit.page.rendering import number
 from tacit.page.series import key_in_words
-from tacit.tables.cell_questions import Batch
-from tacit.tables.keys import KeySet, column_key
+from tacit.tables.keys import Batch, KeySet, column_key
 from tacit.tables.question import Question, Range, all_hold, conjuncts, with_where
 from tacit.tables.schema import Schema
 from tacit.tables.show import question as show_question

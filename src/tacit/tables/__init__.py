@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from tacit.support import loader
 
 if TYPE_CHECKING:
-    from tacit.tables.cell_questions import Batch
     from tacit.tables.engine import Engine
+    from tacit.tables.keys import Batch
     from tacit.tables.loading import load
     from tacit.tables.prepared import Prepared, check, parse, parse_batch, prepare
     from tacit.tables.propose import propose_schema
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Every public name and its module, loaded on first use: proposing a schema needs no SQL.
 _HOME = {
     "EACH_ROW": "tacit.tables.schema",
-    "Batch": "tacit.tables.cell_questions",
+    "Batch": "tacit.tables.keys",
     "Column": "tacit.tables.schema",
     "Engine": "tacit.tables.engine",
     "Prepared": "tacit.tables.prepared",

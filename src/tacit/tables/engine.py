@@ -52,7 +52,7 @@ from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.cell_questions import Batch
+    from tacit.tables.keys import Batch
     from tacit.tables.person_rows import PersonRows
 
 ABILITIES: Mapping[str, str] = {

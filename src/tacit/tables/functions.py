@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -160,41 +160,24 @@ def unit_start(unit: str, day: int) -> int:
     return date(year, month + 1, 1).toordinal() - EPOCH if year <= 9999 else _LAST_DAY + 1
 
 
-def most_values(function: Function, low: int, high: int) -> int:
-    """How many values a function gives for codes from low to high, at least roughly."""
-    unit = HOUR if function.name == "trunc hour" else DAY * 31
-    if function.name in ("date", "trunc day"):
-        unit = DAY
-    return (high - low) * (DAY if function.column.type == "date" else 1) // unit
-
-
-def values_between(function: Function, low: int, high: int) -> Iterator[int]:
+def values_between(function: Function, low: int, high: int) -> Sequence[int]:
     """What a function that keeps the order gives for codes from low to high, each value once."""
     timed, unit = function.column.type == "timestamp", function.name.removeprefix("trunc ")
     if unit == "hour":
-        yield from range(low // HOUR * HOUR, high + 1, HOUR)
-        return
+        return range(low // HOUR * HOUR, high + 1, HOUR)
     first, last = (low // DAY, high // DAY) if timed else (low, high)
-    if function.name == "year":
-        years = [date.fromordinal(day + EPOCH).year for day in (first, last)]
-        yield from range(years[0], years[1] + 1)
-        return
-    of_days = unit == "date"
-    unit = "day" if of_days else unit
-    day = _last_start(unit, first)
-    while day <= last:
-        yield day * DAY if timed and not of_days else day
-        day = unit_start(unit, day + 1)
-
-
-def _last_start(unit: str, day: int) -> int:
-    """The last day, up to this one, on which a unit began."""
-    if unit == "day":
-        return day
+    scale = DAY if timed and unit != "date" else 1
+    if unit in ("day", "date"):
+        return range(first * scale, last * scale + 1, scale)
     if unit == "week":
-        return day - (day + 3) % 7
-    at, months = date.fromordinal(day + EPOCH), _MONTHS[unit]
-    return at.replace(month=(at.month - 1) // months * months + 1, day=1).toordinal() - EPOCH
+        return range((first - (first + 3) % 7) * scale, last * scale + 1, 7 * scale)
+    ends: Any = np.array([first, last], "datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    start, end = ends.tolist()  # months since 1970
+    if function.name == "year":
+        return range(1970 + start // 12, 1971 + end // 12)
+    size = _MONTHS[unit]
+    months: Any = np.arange(start // size * size, end + 1, size).astype("datetime64[M]")
+    return tuple((months.astype("datetime64[D]").astype(np.int64) * scale).tolist())
 
 
 def ilike(column: Column, values: Sequence[object]) -> Predicate:

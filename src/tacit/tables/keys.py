@@ -31,7 +31,6 @@ from tacit.tables.functions import (
     day_of,
     first_code,
     keeps_order,
-    most_values,
     of_function,
     part_of,
     part_of_codes,
@@ -39,7 +38,15 @@ from tacit.tables.functions import (
     values_between,
 )
 from tacit.tables.person_rows import Coded, PersonRows
-from tacit.tables.question import Predicate, Range
+from tacit.tables.question import (
+    Predicate,
+    Question,
+    Range,
+    Term,
+    all_hold,
+    conjuncts,
+    with_where,
+)
 from tacit.tables.schema import Column, Schema
 
 Integers = NDArray[np.int64]
@@ -76,11 +83,6 @@ class Key(ABC):
     def as_json(self) -> str | dict[str, str]:
         """As it is kept; `key_from_json` is the inverse."""
 
-    def place_of(self, part: Predicate) -> int | None:
-        """The place of the value of which a predicate is that a row has it; None if of none."""
-        whose = (at for at, value in enumerate(self.values) if self.holds(value) == part)
-        return next(whose, None)
-
 
 @dataclass(frozen=True)
 class ColumnKey(Key):
@@ -105,12 +107,6 @@ class ColumnKey(Key):
     def as_json(self) -> str:
         """Its name."""
         return self.name
-
-    def place_of(self, part: Predicate) -> int | None:
-        """The place of the value that a range begins with, or None."""
-        if not isinstance(part, Range) or part.low not in self.values:
-            return None
-        return self.values.index(part.low)
 
 
 @dataclass(frozen=True)
@@ -160,10 +156,7 @@ def column_key(column: Column) -> ColumnKey:
 
 
 def date_key(function: Function, name: str | None = None) -> DateKey:
-    """The key that a function of dates is; raises Unfit if its values are not declared.
-
-    More values than cells may have are refused before they are listed.
-    """
+    """The key that a function of dates is; raises Unfit if its values are not declared."""
     column = function.column
     if column.type not in ("date", "timestamp"):
         raise Unfit("the function is not one of dates")
@@ -172,10 +165,10 @@ def date_key(function: Function, name: str | None = None) -> DateKey:
     if not keeps_order(function.name):
         least, last = PARTS[function.name]
         return DateKey(name, range(least, last + 1), function.gives, function)
-    low, high = _declared_ends(column)
-    if most_values(function, low, high) > MOST_CELLS:
+    values = values_between(function, *_declared_ends(column))
+    if len(values) > MOST_CELLS:
         raise Unfit(f"it would have more than {MOST_CELLS} cells")
-    return DateKey(name, tuple(values_between(function, low, high)), function.gives, function)
+    return DateKey(name, values, function.gives, function)
 
 
 def _declared_ends(column: Column) -> tuple[int, int]:
@@ -207,7 +200,7 @@ def key_from_json(kept: object, schema: Schema) -> Key:
 
 
 @dataclass(frozen=True)
-class KeySet(Sequence[Key]):
+class KeySet:
     """The keys of a GROUP BY, and a cell for each combination of their values; one without keys."""
 
     keys: tuple[Key, ...] = ()
@@ -216,11 +209,10 @@ class KeySet(Sequence[Key]):
         """How many keys there are; `cells` is how many cells."""
         return len(self.keys)
 
-    @overload
-    def __getitem__(self, at: int) -> Key: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Key, ...]: ...
-    def __getitem__(self, at: int | slice) -> Key | tuple[Key, ...]:
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.keys)
+
+    def __getitem__(self, at: int) -> Key:
         return self.keys[at]
 
     @cached_property
@@ -263,22 +255,10 @@ class KeySet(Sequence[Key]):
 
     def place(self, codes: Sequence[Code]) -> int:
         """The place of the cell with these values; raises ValueError if there is none."""
-        places = [key.values.index(code) for key, code in zip(self.keys, codes, strict=True)]
-        return self._joined(places)
-
-    def place_of(self, parts: Sequence[Predicate]) -> int | None:
-        """The place of the cell for which `holds` gives this; None if there is none."""
-        if len(parts) != len(self.keys):
-            return None
-        places = [key.place_of(part) for key, part in zip(self.keys, parts, strict=True)]
-        known = [place for place in places if place is not None]
-        return self._joined(known) if len(known) == len(places) else None
-
-    def _joined(self, places: Sequence[int]) -> int:
-        cell = 0
-        for values, place in zip(self.values, places, strict=True):
-            cell = cell * len(values) + place
-        return cell
+        place = 0
+        for values, code in zip(self.values, codes, strict=True):
+            place = place * len(values) + values.index(code)
+        return place
 
     def holds(self, place: int) -> tuple[Predicate, ...]:
         """What is true of the rows in one cell: something for each key."""
@@ -324,3 +304,62 @@ class KeySet(Sequence[Key]):
 
 
 NO_KEYS = KeySet()
+
+
+# What is asked in each cell
+
+
+@dataclass(frozen=True)
+class Batch(Sequence[Question]):
+    """The questions of a GROUP BY: one for each cell, made when somebody looks at it.
+
+    An engine answers all of them in one scan, of which it needs only what they share and the keys.
+    """
+
+    like: Question
+    """What all of them ask, in their cell."""
+    keys: KeySet
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the keys are called."""
+        return self.keys.names
+
+    @property
+    def cells(self) -> tuple[tuple[Code, ...], ...]:
+        """All cells, as codes.  There may be a million."""
+        return tuple(self.keys.listed())
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """All questions.  There may be a million."""
+        return tuple(self)
+
+    def __len__(self) -> int:
+        return self.keys.cells
+
+    @overload
+    def __getitem__(self, place: int) -> Question: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Question]: ...
+    def __getitem__(self, place: int | slice) -> Question | Sequence[Question]:
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        cell = self.keys.holds(place)
+        return self.like.with_terms(
+            tuple([with_where(term, all_hold(shared + cell)) for term, shared in self._shared])
+        )
+
+    @cached_property
+    def _shared(self) -> list[tuple[Term, tuple[Predicate, ...]]]:
+        return [(term, conjuncts(term.where)) for term in self.like.terms]
+
+    def place(self, question: Question) -> int | None:
+        """Which of them a question is, or None; for keys that are columns."""
+        parts = conjuncts(question.terms[0].where)[-len(self.keys) :]
+        lows = [part.low for part in parts if isinstance(part, Range)]
+        try:
+            place = self.keys.place([low for low in lows if low is not None])
+        except ValueError:
+            return None
+        return place if self[place] == question else None

@@ -18,8 +18,8 @@ from hashlib import sha256
 from itertools import islice, product
 from json.encoder import encode_basestring_ascii
 
-from tacit.tables.cell_questions import Batch
 from tacit.tables.codes import Code
+from tacit.tables.keys import Batch
 from tacit.tables.question import (
     TRUE,
     Among,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
-from tacit.tables.cell_questions import Batch
 from tacit.tables.key_notes import notes_on
-from tacit.tables.keys import NO_KEYS, KeySet
+from tacit.tables.keys import NO_KEYS, Batch, KeySet
 from tacit.tables.kinds import (
     Distinct,
     FromStream,
@@ -167,15 +166,15 @@ class Select:
     def bind(self, parameters: Mapping[str, object]) -> Select:
         """The same with its parameters filled in."""
         base = self.prepared.bind(parameters)
-        columns = tuple(column.bound(parameters) for column in self.columns)
-        found = replace(self, where=base.terms[0].where, columns=columns, parameters=frozenset())
-        if self.largest is not None:
-            question = _filled(self.largest.question, parameters)
-            found = replace(found, largest=replace(self.largest, question=question))
-        if self.above is not None:
-            question = _filled(self.above.question, parameters)
-            found = replace(found, above=replace(self.above, question=question))
-        return found
+        largest, above = self.largest, self.above
+        return replace(
+            self,
+            where=base.terms[0].where,
+            columns=tuple(column.bound(parameters) for column in self.columns),
+            parameters=frozenset(),
+            largest=largest and replace(largest, question=_filled(largest.question, parameters)),
+            above=above and replace(above, question=_filled(above.question, parameters)),
+        )
 
     @property
     def prepared(self) -> Prepared:
@@ -201,8 +200,12 @@ class Select:
     @property
     def questions(self) -> tuple[Question, ...]:
         """All that an engine is asked."""
-        choosing = [each.question for each in (self.largest, self.above) if each is not None]
-        return (*(each for column in self.columns for each in column.questions), *choosing)
+        return (*(each for column in self.columns for each in column.questions), *self._choosing)
+
+    @property
+    def _choosing(self) -> list[Question]:
+        """By what the cells that are shown are chosen."""
+        return [choice.question for choice in (self.largest, self.above) if choice is not None]
 
     @property
     def names(self) -> frozenset[str]:
@@ -217,9 +220,8 @@ class Select:
     @property
     def _terms(self) -> list[Term]:
         """All that is counted, added up or compared."""
-        choosing = [each.question for each in (self.largest, self.above) if each is not None]
         terms = [term for column in self.columns for term in column.terms]
-        terms += [term for question in choosing for term in question.terms]
+        terms += [term for question in self._choosing for term in question.terms]
         return [People(self.where), *terms]
 
     @property
@@ -233,8 +235,8 @@ class Select:
         if self.largest is not None:
             asked.append([self.largest.places, canonical(self.largest.question)])
         if self.above is not None:
-            told = [self.above.at_most, str(self.above.threshold)]
-            asked.append(["above", *told, canonical(self.above.question)])
+            limits = [self.above.at_most, str(self.above.threshold)]
+            asked.append(["above", *limits, canonical(self.above.question)])
         return asked
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from numpy.typing import NDArray
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.cell_questions import Batch
 from tacit.tables.codes import Code
 from tacit.tables.declared import folded
 from tacit.tables.engine import Answering, Engine
+from tacit.tables.keys import Batch
 from tacit.tables.person_rows import PersonRows
 from tacit.tables.point_counts import CountedPoints
 from tacit.tables.question import (
