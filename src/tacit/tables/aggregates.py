@@ -26,7 +26,7 @@ from tacit.tables.question import (
     all_of,
     weighted,
 )
-from tacit.tables.schema import row_bound, total_steps
+from tacit.tables.schema import Column, row_bound, total_steps
 from tacit.tables.show import name
 
 MOST_WEIGHT = 10**100  # of numerator and denominator, since weights multiply and are printed
@@ -66,10 +66,10 @@ class AggregateReader:
         """A weighted sum of counts and sums, over the rows that satisfy a predicate."""
         parts: list[WeightedTerm] = []
         self.weighted(node, where, parts)
-        found = weighted(parts)
-        if found is None:
+        question = weighted(parts)
+        if question is None:
             raise refused(CANCELS, self.predicates.place(node))
-        return found
+        return question
 
     def weighted(self, root: exp.Expr, where: Predicate, parts: list[WeightedTerm]) -> None:
         """Add Σ weight × term to the parts, without recursion along the sum."""
@@ -116,9 +116,7 @@ class AggregateReader:
 
     def _aggregate(self, node: exp.Expr, where: Predicate) -> tuple[Term, Fraction]:
         if isinstance(node, exp.Filter):
-            self.predicates.only(node, "this", "expression")
-            condition = self.predicates.read(node.args["expression"].this)
-            return self._aggregate(node.this, all_of((where, condition)))
+            return self._aggregate(*self.predicates.filtered(node, where))
         if isinstance(node, exp.Count):
             return self._count(node, where), Fraction(1)
         if isinstance(node, exp.CountIf):
@@ -227,15 +225,9 @@ class AggregateReader:
         column, place = self.predicates.column(inner), self.predicates.place(node)
         if column.type not in NUMBERS:
             raise refused(f"{column.name} is {column.type}, and has no sum", place)
-        if column.bounds is None:
-            needs = "bounds" if column.type == "integer" or column.grid else "bounds and a grid"
-            raise refused(
-                f"SUM needs {needs} for {column.name}",
-                place,
-                f"declare them in the schema: [columns.{column.name}] bounds = [...]",
-            )
+        bounds = self.bounds(node, column)
         if self._by_row and isinstance(self.schema.person, str):
-            return Total(column.name, where, *column.bounds), column.step
+            return Total(column.name, where, *bounds), column.step
         total = column.total if self.total is None else total_steps(column, self.total)
         if total is None and isinstance(self.schema.person, str):
             raise refused(
@@ -243,8 +235,19 @@ class AggregateReader:
                 place,
                 f"declare it in the schema: [columns.{column.name}] total = [...]",
             )
-        low, high = self._reach(column.bounds, total)
+        low, high = self._reach(bounds, total)
         return Total(column.name, where, low, high), column.step
+
+    def bounds(self, node: exp.AggFunc, column: Column, *, wide: bool = False) -> tuple[int, int]:
+        """The bounds of the values that an aggregate is of; ``wide`` ones have room between."""
+        if column.bounds is None or (wide and column.bounds[0] == column.bounds[1]):
+            needs = "bounds" if column.type == "integer" or column.grid else "bounds and a grid"
+            raise refused(
+                f"{node.sql_name()} needs {needs} for {column.name}",
+                self.predicates.place(node),
+                f"declare them in the schema: [columns.{column.name}] bounds = [...]",
+            )
+        return column.bounds
 
     def _filter(self, node: exp.Expr, counted: bool) -> tuple[Predicate, exp.Expr]:
         """The condition of a CASE that does what FILTER does, and what stands after THEN."""

@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from tacit.errors import QuestionRefused
 from tacit.tables.parsing import refused
-from tacit.tables.person_groups import PersonGroups, from_table
+from tacit.tables.person_groups import GroupedPeopleReader, from_table, is_person
 from tacit.tables.predicates import PredicateReader
-from tacit.tables.question import Having, People, PersonIn, Predicate, all_of
+from tacit.tables.question import People, PersonIn, Predicate, all_of
 from tacit.tables.schema import Schema
 from tacit.tables.show import name
 
@@ -26,7 +26,7 @@ _NOTHING = (exp.Literal, exp.Star, exp.Null)
 _ON_PEOPLE = "tables are joined on their people only"
 
 
-class NamedPeople:
+class SubqueryReader:
     """Reads one such part of a question, which a reader has come to."""
 
     def __init__(self, outer: PredicateReader) -> None:
@@ -35,7 +35,7 @@ class NamedPeople:
 
     # IN and EXISTS
 
-    def found_in(self, node: exp.Expr) -> Predicate:
+    def in_select(self, node: exp.Expr) -> Predicate:
         """``pid IN (SELECT pid FROM labs WHERE ...)``."""
         self._outer.only(node, "this", "query")
         query = node.args["query"]
@@ -43,14 +43,15 @@ class NamedPeople:
             raise self._refused("a SELECT is needed here", node)
         self._outer.only(query, "this")
         person = self._person(node)
-        if not PersonGroups(self._outer).is_person(node.this):
+        if not is_person(self._outer, node.this):
             raise self._refused(
                 "only people can be looked up in another SELECT",
                 node,
                 f"write {name(person)} IN (SELECT ...)",
             )
         inner = self._reader_of(query.this, node)
-        return self._named(person, inner, PersonGroups(inner).people(query, once=False))
+        term = GroupedPeopleReader(inner).people(query, once=False)
+        return PersonIn(person, inner.schema.name, term)
 
     def exists(self, node: exp.Expr) -> Predicate:
         """``EXISTS (SELECT 1 FROM labs WHERE labs.pid = visits.pid AND ...)``."""
@@ -77,7 +78,8 @@ class NamedPeople:
                 if there != here
                 else f"write FROM {here} AS other WHERE other.{other} = {here}.{other} AND ...",
             )
-        return self._named(person, inner, People(all_of(inner.read(part) for part in about)))
+        term = People(all_of(inner.read(part) for part in about))
+        return PersonIn(person, inner.schema.name, term)
 
     # JOIN
 
@@ -93,7 +95,7 @@ class NamedPeople:
             place = self._about(part, readers)
             parts[place].append(readers[place].read(part))
         named = [
-            self._named(person, reader, People(all_of(parts[place])))
+            PersonIn(person, reader.schema.name, People(all_of(parts[place])))
             for place, reader in enumerate(inner, 1)
         ]
         return all_of((*parts[0], *named))
@@ -135,22 +137,21 @@ class NamedPeople:
 
     def _only_people(self, select: exp.Select, join: exp.Join) -> None:
         """Refuse aggregates that would count a row once for each partner."""
-        groups = PersonGroups(self._outer)
         for node in select.expressions:
-            for found in node.find_all(exp.AggFunc):
-                counted = found.this
+            for aggregate in node.find_all(exp.AggFunc):
+                counted = aggregate.this
                 if (
-                    isinstance(found, exp.Count)
+                    isinstance(aggregate, exp.Count)
                     and isinstance(counted, exp.Distinct)
                     and len(counted.expressions) == 1
-                    and groups.is_person(counted.expressions[0])
+                    and is_person(self._outer, counted.expressions[0])
                 ):
                     continue
                 person = name(str(self._schema.person))
                 raise self._refused(
                     "after a JOIN a row counts once for each of its partners, so only people can "
                     "be counted",
-                    found,
+                    aggregate,
                     f"select COUNT(DISTINCT {person}), or write {person} IN (SELECT ...) in WHERE",
                 )
 
@@ -236,10 +237,7 @@ class NamedPeople:
         here, there = sides if outside[0] else sides[::-1]
         if there.table and there.table.casefold() not in inner.tables:
             return False
-        return PersonGroups(self._outer).is_person(here) and PersonGroups(inner).is_person(there)
-
-    def _named(self, person: str, inner: PredicateReader, term: People | Having) -> Predicate:
-        return PersonIn(person, inner.schema.name, term)
+        return is_person(self._outer, here) and is_person(inner, there)
 
     def _refused(self, problem: str, node: exp.Expr, hint: str = "") -> QuestionRefused:
         return refused(problem, self._outer.place(node), hint)
@@ -260,8 +258,8 @@ def _conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
     """The parts of a chain of AND, without recursion along the chain."""
     waiting = [] if node is None else [node]
     while waiting:
-        found = _unwrapped(waiting.pop())
-        if isinstance(found, exp.And):
-            waiting += [found.args["expression"], found.this]
+        node = _unwrapped(waiting.pop())
+        if isinstance(node, exp.And):
+            waiting += [node.args["expression"], node.this]
         else:
-            yield found
+            yield node

@@ -21,7 +21,6 @@ from tacit.tables.question import (
     SameOrder,
     Tally,
     Term,
-    all_of,
     walk,
 )
 from tacit.tables.show import name
@@ -57,11 +56,24 @@ def from_table(predicates: PredicateReader, select: exp.Select) -> None:
         predicates.tables = {alias.name.casefold()}
 
 
+def is_person(predicates: PredicateReader, node: exp.Expr | None) -> bool:
+    """Whether a node is the person column of the table that a reader is about."""
+    qualifier = node.table.casefold() if isinstance(node, exp.Column) else ""
+    return _called_person(predicates, node) and (not qualifier or qualifier in predicates.tables)
+
+
+def _called_person(predicates: PredicateReader, node: exp.Expr | None) -> bool:
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+        return False
+    column = predicates.schema.find(node.name)
+    return column is not None and column.name == predicates.schema.person
+
+
 def _only_one(nodes: list[exp.Expr]) -> exp.Expr | None:
     return nodes[0] if len(nodes) == 1 else None
 
 
-class PersonGroups:
+class GroupedPeopleReader:
     """Reads one such SELECT."""
 
     def __init__(self, predicates: PredicateReader) -> None:
@@ -84,7 +96,9 @@ class PersonGroups:
         from_table(self.predicates, inner)
         group, having = inner.args.get("group"), inner.args.get("having")
         listed = [*inner.expressions, *(group.expressions if group is not None else [])]
-        alone = len(inner.expressions) == 1 and all(map(self.is_person, listed))
+        alone = len(inner.expressions) == 1 and all(
+            is_person(self.predicates, node) for node in listed
+        )
         if not alone or (once and not (group or inner.args.get("distinct"))):
             raise self._not_of_people(query)
         condition = inner.args.get("where")
@@ -112,18 +126,7 @@ class PersonGroups:
     def _counts_all(self, node: exp.Expr | None) -> bool:
         if isinstance(node, exp.Distinct):
             node = _only_one(node.expressions)
-        return isinstance(node, exp.Star | exp.Literal) or self._called_person(node)
-
-    def is_person(self, node: exp.Expr | None) -> bool:
-        """Whether a node is the person column of this table."""
-        named = isinstance(node, exp.Column) and node.table.casefold()
-        return self._called_person(node) and (not named or named in self.predicates.tables)
-
-    def _called_person(self, node: exp.Expr | None) -> bool:
-        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            return False
-        found = self.schema.find(node.name)
-        return found is not None and found.name == self.schema.person
+        return isinstance(node, exp.Star | exp.Literal) or _called_person(self.predicates, node)
 
     def _not_of_people(self, node: exp.Expr) -> Exception:
         person = self.schema.person
@@ -161,11 +164,7 @@ class PersonGroups:
 
     def _replaced(self, node: exp.Expr) -> exp.Expr:
         """An aggregate as the name of its tally."""
-        inner, where = node, self.where
-        if isinstance(node, exp.Filter):
-            self.predicates.only(node, "this", "expression")
-            inner = node.this
-            where = all_of((where, self.predicates.read(node.args["expression"].this)))
+        inner, where = self.predicates.filtered(node, self.where)
         if type(inner) not in _FUNCTIONS:
             return node
         tally = self._tally(inner, where)

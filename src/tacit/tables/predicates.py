@@ -35,7 +35,7 @@ from tacit.tables.schema import Column, Schema
 from tacit.tables.templates import Hole, compared, joined, ready_or_pending, turned
 
 if TYPE_CHECKING:
-    from tacit.tables.named_people import NamedPeople
+    from tacit.tables.named_people import SubqueryReader
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -202,7 +202,7 @@ class PredicateReader(OperandReader):
 
     def _in(self, node: exp.Expr) -> Predicate:
         if node.args.get("query") is not None:
-            return self._named_people().found_in(node)
+            return self._subqueries().in_select(node)
         self.only(node, "this", "expressions", "field")
         subject = self._subject(node.this, "IN")
         field = node.args.get("field")
@@ -218,13 +218,20 @@ class PredicateReader(OperandReader):
             )
         return self._about(node, subject, "in", values)
 
+    def filtered(self, node: exp.Expr, where: Predicate) -> tuple[exp.Expr, Predicate]:
+        """An aggregate without its FILTER, and the rows that it is of."""
+        if not isinstance(node, exp.Filter):
+            return node, where
+        self.only(node, "this", "expression")
+        return node.this, all_of((where, self.read(node.args["expression"].this)))
+
     def _exists(self, node: exp.Expr) -> Predicate:
-        return self._named_people().exists(node)
+        return self._subqueries().exists(node)
 
-    def _named_people(self) -> NamedPeople:
-        from tacit.tables.named_people import NamedPeople  # which is made of what is here
+    def _subqueries(self) -> SubqueryReader:
+        from tacit.tables.named_people import SubqueryReader  # which is made of what is here
 
-        return NamedPeople(self)
+        return SubqueryReader(self)
 
     def _like(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "expression", "negate")

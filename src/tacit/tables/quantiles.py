@@ -27,15 +27,11 @@ class QuantileReader:
 
     def read(self, node: exp.Expr, where: Predicate) -> tuple[Question, Ranked] | None:
         """The rows with a value, and which quantile of them; None if it is none."""
-        bare = node
-        if isinstance(node, exp.Filter):
-            self._predicates.only(node, "this", "expression")
-            where = all_of((where, self._predicates.read(node.args["expression"].this)))
-            bare = node.this
-        found = self._which(bare)
-        if found is None:
+        bare, where = self._predicates.filtered(node, where)
+        ranked = self._which(bare)
+        if ranked is None:
             return None
-        named, share, end = found
+        named, share, end = ranked
         if not isinstance(named, exp.Column):
             raise self._refused("a quantile takes a column by name", bare, _EXAMPLE)
         column = self._predicates.column(named)

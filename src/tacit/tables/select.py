@@ -14,7 +14,7 @@ from tacit.tables.grouping import GroupReader, key_of, subject_of
 from tacit.tables.keys import MOST_CELLS, NO_KEYS, KeySet
 from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread, question_of
 from tacit.tables.parsing import Span, parsed, readable, refused
-from tacit.tables.person_groups import PersonGroups
+from tacit.tables.person_groups import GroupedPeopleReader
 from tacit.tables.quantiles import QuantileReader
 from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Question, all_of
 from tacit.tables.quotients import QuotientReader
@@ -22,7 +22,7 @@ from tacit.tables.schema import Column, Schema
 from tacit.tables.selected import Select, Selected
 from tacit.tables.show import name
 from tacit.tables.sql import TextReader, read_or_refused
-from tacit.tables.told_cells import ToldCells
+from tacit.tables.told_cells import CellChoiceReader
 
 _ONE = Fraction(1)
 
@@ -57,14 +57,14 @@ class _SelectReader:
         self._reader.aggregates.inside_select = True
         clause = root.args.get("from_")
         if clause is not None and isinstance(clause.this, exp.Subquery):
-            term = PersonGroups(self._reader.predicates).read(root, clause)
+            term = GroupedPeopleReader(self._reader.predicates).read(root, clause)
             alone = Selected(_alias(root.expressions[0]) or "count", question_of(term))
             return self._select(TRUE, NO_KEYS, (alone,))
-        told = ToldCells(self._reader, root)  # which takes its clauses out of the tree
+        choice = CellChoiceReader(self._reader, root)  # which takes its clauses out of the tree
         where, group, _ = self._reader.clauses(root)
         keys = group.keys
         selected = [node for node in root.expressions if not self._is_key(node, group)]
-        if not selected and told.needs_columns:
+        if not selected and choice.needs_columns:
             raise refused(
                 "there is nothing to count or add up",
                 self._reader.predicates.place(root),
@@ -72,14 +72,14 @@ class _SelectReader:
             )
         taken = {name.casefold() for name in keys.names}
         columns = tuple(self._column(node, where, taken) for node in selected)
-        found = self._select(where, keys, columns)
+        select = self._select(where, keys, columns)
         if keys and any(isinstance(column.kind, Distinct) for column in columns):
             raise self._refused(
                 "COUNT(DISTINCT ...) of keys cannot be grouped",
                 root,
                 "add its column to GROUP BY: every cell is counted",
             )
-        return told.read(found)
+        return choice.read(select)
 
     def _not_a_select(self, root: exp.Expr) -> QuestionRefused:
         everything = Span(self._text, 0, len(self._text))
@@ -106,19 +106,18 @@ class _SelectReader:
     def _column(self, node: exp.Expr, where: Predicate, taken: set[str]) -> Selected:
         inner = node.this if isinstance(node, exp.Alias) else node
         question, kind, factor = self._aggregate(inner, where)
-        called = _alias(node) or _named(inner)
-        fresh = _alias(node) is None
-        found = Selected(called, question, kind, factor)
-        while fresh and _names(found) & taken:
-            found = replace(found, name=f"{found.name}_")
-        if _names(found) & taken:
+        alias = _alias(node)
+        column = Selected(alias or _named(inner), question, kind, factor)
+        while alias is None and _names(column) & taken:
+            column = replace(column, name=f"{column.name}_")
+        if _names(column) & taken:
             raise self._refused(
-                f"there is another column called {found.name} or {found.error_name}",
+                f"there is another column called {column.name} or {column.error_name}",
                 node,
                 "choose another name with AS",
             )
-        taken |= _names(found)
-        return found
+        taken |= _names(column)
+        return column
 
     def _aggregate(self, node: exp.Expr, where: Predicate) -> tuple[Question, Kind, Fraction]:
         """What is asked for a column: a question, what is made of it, and a factor."""
@@ -131,9 +130,9 @@ class _SelectReader:
         factor, core = self._scaled(node)
         bare = core.this if isinstance(core, exp.Filter) else core
         if isinstance(bare, exp.Avg):
-            return *self._mean(bare, core, where), factor
-        if isinstance(bare, exp.AggFunc) and type(bare) in _SPREADS:
-            return *self._spread(bare, core, where), factor
+            return *self._mean(core, where), factor
+        if type(bare) in _SPREADS:
+            return *self._spread(core, *_SPREADS[type(bare)], where), factor
         if isinstance(core, exp.Div):
             quotients = QuotientReader(self._reader.aggregates)
             question, kind, own = quotients.read(core, where)
@@ -158,9 +157,7 @@ class _SelectReader:
             return None
         predicates.only(bare, "this", "big_int")
         predicates.only(counted, "expressions")
-        if node is not bare:
-            predicates.only(node, "this", "expression")
-            where = all_of((where, predicates.read(node.args["expression"].this)))
+        _, where = predicates.filtered(node, where)
         kind = Distinct(KeySet(tuple(dict.fromkeys(keys))))
         if kind.keys.cells > MOST_CELLS:
             raise self._refused(f"it may count at most {MOST_CELLS} cells", node)
@@ -184,28 +181,25 @@ class _SelectReader:
             factor, node = factor * number, sides[1] if first else sides[0]
         return factor, node
 
-    def _mean(self, node: exp.Avg, whole: exp.Expr, where: Predicate) -> tuple[Question, Mean]:
+    def _mean(self, node: exp.Expr, where: Predicate) -> tuple[Question, Mean]:
         """AVG of a column with declared bounds, with FILTER or without."""
-        counted, column, (low, high) = self._values(node, whole, where)
+        counted, column, (low, high) = self._values(node, where)
         return counted, Mean(column.name, low, high, column.step)
 
     def _spread(
-        self, node: exp.AggFunc, whole: exp.Expr, where: Predicate
+        self, node: exp.Expr, sample: bool, root: bool, where: Predicate
     ) -> tuple[Question, Spread]:
         """VARIANCE or STDDEV of a column with declared bounds, with FILTER or without."""
-        counted, column, (low, high) = self._values(node, whole, where)
-        sample, root = _SPREADS[type(node)]
+        counted, column, (low, high) = self._values(node, where)
         return counted, Spread(column.name, low, high, column.step, sample, root)
 
-    def _values(
-        self, node: exp.AggFunc, whole: exp.Expr, where: Predicate
-    ) -> tuple[Question, Column, tuple[int, int]]:
+    def _values(self, node: exp.Expr, where: Predicate) -> tuple[Question, Column, tuple[int, int]]:
         """The rows with a value in the column of an aggregate, the column, and its bounds."""
-        predicates, function = self._reader.predicates, node.sql_name()
+        predicates = self._reader.predicates
+        node, where = predicates.filtered(node, where)
+        assert isinstance(node, exp.AggFunc)
+        function = node.sql_name()
         predicates.only(node, "this")
-        if whole is not node:
-            predicates.only(whole, "this", "expression")
-            where = all_of((where, predicates.read(whole.args["expression"].this)))
         if not isinstance(node.this, exp.Column):
             raise self._refused(
                 f"{function} takes a column by name", node, f"write {function}(cost)"
@@ -213,15 +207,9 @@ class _SelectReader:
         column = predicates.column(node.this)
         if column.type not in NUMBERS:
             raise self._refused(f"{column.name} is {column.type}, and has no mean", node)
-        if column.bounds is None or column.bounds[0] == column.bounds[1]:
-            needs = "bounds" if column.type == "integer" or column.grid else "bounds and a grid"
-            raise self._refused(
-                f"{function} needs {needs} for {column.name}",
-                node,
-                f"declare them in the schema: [columns.{column.name}] bounds = [...]",
-            )
+        bounds = self._reader.aggregates.bounds(node, column, wide=True)
         there = all_of((where, Not(IsNull(column.name))))
-        return question_of(self._reader.aggregates.rows(node, there)), column, column.bounds
+        return question_of(self._reader.aggregates.rows(node, there)), column, bounds
 
     def _refused(self, problem: str, node: exp.Expr, hint: str = "") -> QuestionRefused:
         return refused(problem, self._reader.predicates.place(node), hint)
@@ -243,9 +231,9 @@ def _named(node: exp.Expr) -> str:
     if (within := node.find(exp.WithinGroup)) is not None:
         (ordered,) = within.args["expression"].expressions
         return f"quantile_{ordered.this.name}"
-    found = node.find(exp.AggFunc, exp.CountIf)
-    kind = next((name for name, types in _NAMES if isinstance(found, types)), "count")
-    column = None if found is None else found.this
+    aggregate = node.find(exp.AggFunc, exp.CountIf)
+    kind = next((name for name, types in _NAMES if isinstance(aggregate, types)), "count")
+    column = None if aggregate is None else aggregate.this
     return f"{kind}_{column.name}" if isinstance(column, exp.Column) else kind
 
 

@@ -19,10 +19,10 @@ from tacit.errors import TacitError
 from tacit.tables.aggregates import AGGREGATE_HINT, CANCELS, AggregateReader, WeightedTerm
 from tacit.tables.grouping import GroupReader
 from tacit.tables.keys import NO_KEYS, KeySet
-from tacit.tables.named_people import NamedPeople
+from tacit.tables.named_people import SubqueryReader
 from tacit.tables.operands import TOO_DEEP
 from tacit.tables.parsing import UNREADABLE, Span, parsed, readable, refused
-from tacit.tables.person_groups import PersonGroups, from_table
+from tacit.tables.person_groups import GroupedPeopleReader, from_table
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
     TRUE,
@@ -138,7 +138,7 @@ class TextReader:
         self.aggregates.inside_select = True
         clause = select.args.get("from_")
         if clause is not None and isinstance(clause.this, exp.Subquery):
-            question = PersonGroups(self.predicates).read(select, clause)
+            question = GroupedPeopleReader(self.predicates).read(select, clause)
             parts.append((Fraction(1), question, Fraction(1)))
             return NO_KEYS
         where, group, aggregates = self.clauses(select)
@@ -162,7 +162,7 @@ class TextReader:
         from_table(self.predicates, select)
         condition = select.args.get("where")
         if select.args.get("joins"):
-            where = NamedPeople(self.predicates).joined(select, condition)
+            where = SubqueryReader(self.predicates).joined(select, condition)
         else:
             where = TRUE if condition is None else self.predicates.read(condition.this)
         group = GroupReader(self.predicates, select)

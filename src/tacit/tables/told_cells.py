@@ -1,6 +1,6 @@
-"""Which cells of a GROUP BY are told: the largest (ORDER BY), or those above a threshold (HAVING).
+"""Which cells of a GROUP BY are shown: the largest (ORDER BY), or those above a threshold (HAVING).
 
-All others are kept out of the result.  Without either clause every declared cell is told.
+All others are kept out of the result.  Without either clause every declared cell is shown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
-class ToldCells:
+class CellChoiceReader:
     """Reads ORDER BY with LIMIT, and HAVING, of one SELECT; what is left is read without them."""
 
     def __init__(self, reader: TextReader, root: exp.Select) -> None:
@@ -45,15 +45,15 @@ class ToldCells:
 
     @property
     def needs_columns(self) -> bool:
-        """Whether something must be selected beside the keys: HAVING tells them alone, too."""
+        """Whether something must be selected beside the keys: HAVING shows them alone, too."""
         return self._having is None
 
-    def read(self, found: Select) -> Select:
-        """The same SELECT, which says which of its cells are told."""
-        found = self._told(found)
-        return replace(found, parameters=self._reader.parameters)  # these clauses may have some
+    def read(self, select: Select) -> Select:
+        """The same SELECT, which says which of its cells are shown."""
+        chosen = self._chosen(select)
+        return replace(chosen, parameters=self._reader.parameters)  # these clauses may have some
 
-    def _told(self, found: Select) -> Select:
+    def _chosen(self, select: Select) -> Select:
         if self._having is not None and self._order is not None:
             raise self._refused(
                 "HAVING and ORDER BY with LIMIT both choose which cells are returned",
@@ -61,29 +61,29 @@ class ToldCells:
                 "leave one of them out",
             )
         if self._having is not None:
-            return self._above(found, self._having.this)
+            return self._above(select, self._having.this)
         if self._order is not None and self._limit is not None:
-            return replace(found, largest=self._largest(self._order, self._limit, found))
-        return found
+            return replace(select, largest=self._largest(self._order, self._limit, select))
+        return select
 
     # HAVING
 
-    def _above(self, found: Select, node: exp.Expr) -> Select:
+    def _above(self, select: Select, node: exp.Expr) -> Select:
         """``HAVING COUNT(*) > T``: with T on the other side, too; and >=."""
         while isinstance(node, exp.Paren):
             node = node.this
-        if not found.keys:
+        if not select.keys:
             raise self._refused(
                 "HAVING chooses among the cells of a GROUP BY, and there is none",
                 node,
                 "add GROUP BY, or use a stream: table.sparse(threshold=...)",
             )
-        asked, limit, kind = self._comparison(node)
-        question = self._question(asked, found, "HAVING needs", _HAVING_EXAMPLE)
+        counted, limit, kind = self._comparison(node)
+        question = self._question(counted, select, "HAVING needs", _HAVING_EXAMPLE)
         if question.direction != 1:
             raise self._refused(
                 "HAVING needs a count or a sum that adding a person never lowers",
-                asked,
+                counted,
                 _HAVING_EXAMPLE,
             )
         steps = limit / question.grid
@@ -92,9 +92,9 @@ class ToldCells:
             replace(column, kind=FromStream())
             if column.kind == Plain() and column.factor == 1 and column.question == question
             else column
-            for column in found.columns
+            for column in select.columns
         )
-        return replace(found, columns=columns, above=Above(question, least * question.grid))
+        return replace(select, columns=columns, above=Above(question, least * question.grid))
 
     def _comparison(self, node: exp.Expr) -> tuple[exp.Expr, Fraction, type[exp.Expr]]:
         """What is compared, with which number, and whether by > or by >=."""
@@ -120,46 +120,46 @@ class ToldCells:
 
     # ORDER BY with LIMIT
 
-    def _largest(self, order: exp.Expr, limit: exp.Expr, found: Select) -> Largest:
+    def _largest(self, order: exp.Expr, limit: exp.Expr, select: Select) -> Largest:
         """Which cells ``ORDER BY ... DESC LIMIT n`` asks for."""
         self._reader.predicates.only(limit, "expression")
         places = self._reader.predicates.constant(limit.args["expression"])
-        if not found.keys or places is None or places.denominator != 1 or places < 1:
+        if not select.keys or places is None or places.denominator != 1 or places < 1:
             raise self._refused(
                 "LIMIT needs a GROUP BY, and a whole number of its cells",
                 limit,
                 "write GROUP BY ... ORDER BY COUNT(*) DESC LIMIT 3",
             )
-        if places > found.keys.cells:
+        if places > select.keys.cells:
             raise self._refused(
-                f"there are only {found.keys.cells} cells", limit, "remove ORDER BY and LIMIT"
+                f"there are only {select.keys.cells} cells", limit, "remove ORDER BY and LIMIT"
             )
         if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
             raise self._refused(
                 "only the largest cells by one count or sum can be returned", order, _ORDER_EXAMPLE
             )
-        asked = order.expressions[0].this
-        if isinstance(asked, exp.Literal) and asked.is_number and asked.this.isdigit():
-            place = int(asked.this)
+        ordered = order.expressions[0].this
+        if isinstance(ordered, exp.Literal) and ordered.is_number and ordered.this.isdigit():
+            place = int(ordered.this)
             if not 1 <= place <= len(self._root.expressions):
-                raise self._refused("there is no such column", asked, "give the name of one")
-            asked = self._root.expressions[place - 1]
-            asked = asked.this if isinstance(asked, exp.Alias) else asked
-        question = self._question(asked, found, "ORDER BY needs", _ORDER_EXAMPLE)
+                raise self._refused("there is no such column", ordered, "give the name of one")
+            ordered = self._root.expressions[place - 1]
+            ordered = ordered.this if isinstance(ordered, exp.Alias) else ordered
+        question = self._question(ordered, select, "ORDER BY needs", _ORDER_EXAMPLE)
         if question.direction != 1:
             raise self._refused(
-                "ORDER BY needs a count or a sum that adding a person never lowers", asked
+                "ORDER BY needs a count or a sum that adding a person never lowers", ordered
             )
         return Largest(places.numerator, question)
 
-    def _question(self, asked: exp.Expr, found: Select, says: str, hint: str) -> Question:
+    def _question(self, node: exp.Expr, select: Select, says: str, hint: str) -> Question:
         """A count or a sum: a column of the result by its name, or an aggregate."""
-        if not isinstance(asked, exp.Column):
-            return self._reader.aggregates.question(asked, found.where)
-        for column in found.columns:
-            if column.name.casefold() == asked.name.casefold() and column.kind == Plain():
+        if not isinstance(node, exp.Column):
+            return self._reader.aggregates.question(node, select.where)
+        for column in select.columns:
+            if column.name.casefold() == node.name.casefold() and column.kind == Plain():
                 return column.question
-        raise self._refused(f"{says} a count or a sum", asked, hint)
+        raise self._refused(f"{says} a count or a sum", node, hint)
 
     def _refused(self, problem: str, node: exp.Expr, hint: str = "") -> QuestionRefused:
         return refused(problem, self._reader.predicates.place(node), hint)
