@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import EngineFailed, SchemaMismatch
-from tacit.failures import known_reason, reason
-from tacit.tables.engine import withheld
+from tacit.failures import known_reason, reason, withheld
 
 SECRET = "Mary Smith of Ghent"
 SPILLING = "CREATE TABLE t AS SELECT hash(i) AS a, hash(i + 1) AS b FROM range(5000000) r(i)"

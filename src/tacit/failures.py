@@ -1,9 +1,9 @@
-"""Why something failed, in words that carry no data: for the steward's log alone.
+"""Why something failed, in words that carry no data, and errors of ours in the place of others.
 
 What an engine or a library says may quote a row, and a memory error a number of rows.  So its words
 are compared with a few that are known, and never handed on: what is written is our own, or the
 system's for the number of an error.  Of any other failure the class is named, and the place in the
-code.
+code.  What a steward's log says goes no further.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Callable
+from functools import wraps
 from traceback import walk_tb
+from typing import ParamSpec, TypeVar
+
+from tacit.errors import EngineFailed, TacitError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _DUCKDB = {
     "OutOfMemoryException": "DuckDB needs more memory, or room to spill, than it may use",
@@ -61,3 +69,60 @@ def where_it_happened(error: BaseException) -> str:
         for frame, line in walk_tb(error.__traceback__)
     ]
     return " ".join([type(error).__name__, *places[-8:]])
+
+
+# An error of ours in the place of one that may quote data
+
+
+def withheld(
+    doing: str, *, but: type[Exception] | tuple[()] = TacitError
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Replace any error inside by one that carries nothing of the data.
+
+    The engine's own message may quote a row, and a memory error a row count.  Errors of the type
+    ``but`` are let through: our own carry nothing of the data.
+    """
+
+    def replaced(error: Exception) -> EngineFailed:
+        why = "the engine's own message is withheld because it may quote data"
+        return EngineFailed(f"{doing} failed; {why}", reason=reason(error))
+
+    return _replaced(but, replaced)
+
+
+def passed_on(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Replace any error inside by one with its message.  Privacy: for a steward alone."""
+
+    def replaced(error: Exception) -> EngineFailed:
+        said = " ".join(str(error).split()) or type(error).__name__
+        return EngineFailed(f"{doing} failed: {said}")
+
+    return _replaced(TacitError, replaced)
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Whether DuckDB stopped for a signal: it raises this in the place of KeyboardInterrupt."""
+    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+
+
+def _replaced(
+    but: type[Exception] | tuple[()], replaced: Callable[[Exception], EngineFailed]
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """The new error is raised after the old one is gone: not even ``__context__`` holds it."""
+
+    def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(work)
+        def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            try:
+                return work(*args, **kwargs)
+            except but:
+                raise
+            except Exception as error:
+                if was_interrupted(error):
+                    raise KeyboardInterrupt from None
+                failure = replaced(error)
+            raise failure
+
+        return guarded
+
+    return decorate

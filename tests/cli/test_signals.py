@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from tacit.cli.exits import Signalled, Signals, ended_by
-from tacit.tables.engine import withheld
+from tacit.failures import withheld
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 

@@ -16,9 +16,10 @@ from tacit.analyst.history import told_at
 from tacit.analyst.on_record import MayBeTold, as_told_then
 from tacit.arguments import instance, kind_of
 from tacit.errors import BadParameter, BudgetError, EngineFailed, KeyReused, TacitError
+from tacit.failures import withheld
 from tacit.numbers import as_given
 from tacit.privacy import Cost
-from tacit.tables.engine import refuse_unable, withheld
+from tacit.tables.engine import refuse_unable
 
 if TYPE_CHECKING:
     from tacit.analyst.releasing import ReleasingTable

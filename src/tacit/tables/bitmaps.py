@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameter, EngineFailed
+from tacit.failures import withheld
 from tacit.tables.bit_trees import Bitmaps, people_of_conjunction, words_of
 from tacit.tables.cells import count_cells, count_product, grouped
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
-from tacit.tables.engine import CLOSED, Answering, exact_added, withheld
+from tacit.tables.engine import CLOSED, Answering, exact_added
 from tacit.tables.having import having_people
 from tacit.tables.layout import Layout, unpack
 from tacit.tables.person_rows import Coded, PersonRows, joined

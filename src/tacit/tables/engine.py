@@ -11,41 +11,32 @@ in ``tacit.testing.engines`` checks whether it answers as it must.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Collection, Sequence
 from inspect import signature
 from itertools import product
 from operator import index
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import kind_of
-from tacit.errors import BadParameter, EngineFailed, QuestionRefused, TacitError
-from tacit.failures import reason
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused
+from tacit.failures import withheld
 from tacit.numbers import as_given
 from tacit.support import Closing
+from tacit.tables.abilities import ABILITIES
 from tacit.tables.codes import Code
 from tacit.tables.point_counts import CountedPoints, check_points, one_each
 from tacit.tables.question import (
-    Computed,
-    Having,
-    Like,
-    PersonIn,
     Predicate,
     Question,
     Range,
-    Rows,
-    SameOrder,
     Term,
-    Total,
     all_hold,
     conjuncts,
-    limits,
-    walk,
     with_where,
 )
 from tacit.tables.schema import Schema
@@ -54,24 +45,6 @@ if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.tables.keys import Batch
     from tacit.tables.person_rows import PersonRows
-
-ABILITIES: Mapping[str, str] = {
-    "points": "give the rows themselves, which histograms and small databases need",
-    "random rows": "choose at random which rows of a person count",
-    "rows by person": "choose at random in which cells of a GROUP BY a person counts",
-    "rows": "count several rows of a person",
-    "sums": "add up a column",
-    "wide sums": "add up a column whose bounds or totals do not fit into 32 bits",
-    "patterns": "look for text patterns (LIKE)",
-    "functions": "compute UPPER, LOWER, LENGTH, LEFT, RIGHT, and parts of dates",
-    "conditions": "test all rows of a person together (HAVING)",
-    "column pairs": "compare two columns with each other",
-    "people": "find people by other rows of theirs, here or in another table",
-}
-"""What an engine may list in ``cannot``.  Every engine can do everything else."""
-
-WIDE = 2**31
-"""Sums of values smaller than this are exact in 64 bits, for up to 2^32 rows."""
 
 CLOSED = "the table has been closed"
 
@@ -253,64 +226,6 @@ def _largest(numbers: NDArray[Any]) -> int:
     return max(int(numbers.max()), -int(numbers.min())) if len(numbers) else 0
 
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def withheld(
-    doing: str, *, but: type[Exception] | tuple[()] = TacitError
-) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Replace any error inside by one that carries nothing of the data.
-
-    The engine's own message may quote a row, and a memory error a row count.  Errors of the type
-    ``but`` are let through: our own carry nothing of the data.
-    """
-
-    def replaced(error: Exception) -> EngineFailed:
-        why = "the engine's own message is withheld because it may quote data"
-        return EngineFailed(f"{doing} failed; {why}", reason=reason(error))
-
-    return _replaced(but, replaced)
-
-
-def told(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Replace any error inside by one with its message.  Privacy: for a steward alone."""
-
-    def replaced(error: Exception) -> EngineFailed:
-        said = " ".join(str(error).split()) or type(error).__name__
-        return EngineFailed(f"{doing} failed: {said}")
-
-    return _replaced(TacitError, replaced)
-
-
-def was_interrupted(error: BaseException) -> bool:
-    """Whether DuckDB stopped for a signal: it raises this in the place of KeyboardInterrupt."""
-    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
-
-
-def _replaced(
-    but: type[Exception] | tuple[()], replaced: Callable[[Exception], EngineFailed]
-) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """The new error is raised after the old one is gone: not even ``__context__`` holds it."""
-
-    def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
-        @wraps(work)
-        def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            try:
-                return work(*args, **kwargs)
-            except but:
-                raise
-            except Exception as error:
-                if was_interrupted(error):
-                    raise KeyboardInterrupt from None
-                failure = replaced(error)
-            raise failure
-
-        return guarded
-
-    return decorate
-
-
 # Engines from other packages.
 
 
@@ -466,42 +381,3 @@ def refuse_unable(engine: Engine | Guarded, ability: str) -> None:
         raise QuestionRefused(
             f"the engine of {engine.schema.name} cannot {ABILITIES[ability]}. Nothing was spent."
         )
-
-
-def refuse_beyond(cannot: Collection[str], question: Question, schema: Schema) -> None:
-    """Refuse a question that needs an ability that the engine does not have."""
-    for term in question.terms:
-        for ability in _needed(term, schema):
-            if ability in cannot:
-                raise QuestionRefused(
-                    f"this question needs an engine that can {ABILITIES[ability]}, and that of "
-                    f"{schema.name} cannot. Nothing was spent."
-                )
-
-
-def _needed(term: Term, schema: Schema) -> Iterator[str]:
-    if isinstance(term, Rows):
-        yield "rows"
-    if isinstance(term, Total):
-        yield "sums"
-        ends = (*limits(term), *schema.column(term.column).range)
-        if max(map(abs, ends)) >= WIDE:
-            yield "wide sums"
-    yield from _needed_by(term.where)
-    if isinstance(term, Having):
-        yield "conditions"
-        yield from _needed_by(term.condition)
-        for _, tally in term.tallies:
-            yield from _needed_by(tally.where)
-
-
-def _needed_by(predicate: Predicate) -> Iterator[str]:
-    for tree in walk(predicate):
-        if isinstance(tree, Computed):
-            yield "functions"
-            yield from _needed_by(tree.atom)
-        elif type(tree) in _NEEDED:
-            yield _NEEDED[type(tree)]
-
-
-_NEEDED: dict[type, str] = {Like: "patterns", SameOrder: "column pairs", PersonIn: "people"}

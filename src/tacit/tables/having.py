@@ -1,13 +1,8 @@
-"""Conditions on all rows of a person together: HAVING, with a person as the group.
-
-A condition is a predicate about tallies, each a number for each person.  Here is what that number
-can be, and what follows from it; engines compute it.
-"""
+"""For whom a condition on all of their rows together holds, from the bits of matching slots."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,33 +11,12 @@ from numpy.typing import NDArray
 from tacit.tables.bit_trees import Bitmaps
 from tacit.tables.columns import Held, hold_numbers, placed
 from tacit.tables.layout import Layout, every_row
-from tacit.tables.question import Having, Tally
-from tacit.tables.schema import EACH_ROW, Column, Schema
+from tacit.tables.question import Having
+from tacit.tables.schema import Column, Schema
+from tacit.tables.tallies import tally_schema
 from tacit.tables.totals import Matching, bits_of, wide
 
 Bits = NDArray[np.bool_]
-NamedTallies = tuple[tuple[str, Tally], ...]
-
-
-@lru_cache(maxsize=256)
-def tally_schema(tallies: NamedTallies, schema: Schema) -> Schema:
-    """The tallies as columns, as which a condition is read.
-
-    A sum is held as its column holds values, without bounds; beyond, it is the greatest that fits.
-    """
-    return Schema(
-        schema.name, EACH_ROW, tuple(_column(name, tally, schema) for name, tally in tallies)
-    )
-
-
-def _column(name: str, tally: Tally, schema: Schema) -> Column:
-    if tally.column is None or tally.function == "count":
-        return Column(name, "integer", bounds=(0, 2**62))
-    of = schema.column(tally.column)
-    return Column(name, of.type, of.grid, None if tally.function == "sum" else of.bounds)
-
-
-# From the bits of matching slots
 
 
 def having_people(

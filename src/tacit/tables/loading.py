@@ -13,10 +13,11 @@ import numpy as np
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, EngineFailed
+from tacit.failures import withheld
 from tacit.numbers import as_given
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.declaring import SCHEMA_HELP, Declaring, given_schema
-from tacit.tables.engine import Engine, Guarded, is_engine, withheld
+from tacit.tables.engine import Engine, Guarded, is_engine
 from tacit.tables.fetching import (
     CodeSource,
     at_once,

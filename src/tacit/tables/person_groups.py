@@ -10,7 +10,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tacit.tables.codes import NUMBERS
-from tacit.tables.having import tally_schema
 from tacit.tables.parsing import Span, refused
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
@@ -24,6 +23,7 @@ from tacit.tables.question import (
     walk,
 )
 from tacit.tables.show import name
+from tacit.tables.tallies import tally_schema
 
 _INNER = ("expressions", "from_", "where", "group", "having", "distinct")
 _FUNCTIONS: dict[type[exp.Expr], str] = {

@@ -12,9 +12,9 @@ from tacit.arguments import instance, iterated, kind_of
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import as_given
+from tacit.tables.abilities import refuse_beyond
 from tacit.tables.codes import Code, Type, Unfit, place
 from tacit.tables.declared import quoted
-from tacit.tables.engine import refuse_beyond
 from tacit.tables.keys import NO_KEYS, Batch, KeySet
 from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (

@@ -12,12 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from tacit.failures import passed_on
 from tacit.numbers import decimal
 from tacit.tables.codes import Code, Type, own_grid, own_type
 from tacit.tables.declared import quoted
 from tacit.tables.declaring import unaskable
 from tacit.tables.delimited import DelimitedSource
-from tacit.tables.engine import told
 from tacit.tables.normal import is_no_null, normal_form, pointed, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
 from tacit.tables.sniffing import by_column, file_format, holding, value_format
@@ -68,7 +68,7 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
     Privacy: this shows statistics of the data.  It is not for analysts.
     """
     opened = open_source(
-        source, table=table, memory_limit=byte_limit(None), written=file_format, guard=told
+        source, table=table, memory_limit=byte_limit(None), written=file_format, guard=passed_on
     )
     try:
         return _proposed(opened)
@@ -76,7 +76,7 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
         opened.close()
 
 
-@told("looking at the data")
+@passed_on("looking at the data")
 def _proposed(source: Source) -> str:
     source.fetch([name for name, kind in source.columns.items() if own_type(kind) is not None])
     return source.reading(lambda: _seen(source))

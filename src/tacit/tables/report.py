@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tacit.failures import passed_on
 from tacit.numbers import decimal
 from tacit.tables.declared import folded, quoted
 from tacit.tables.declaring import Declaring
-from tacit.tables.engine import told
 from tacit.tables.lines import FEW_LINES, Fault, Mended
 from tacit.tables.loading import check_kinds
 from tacit.tables.normal import check_columns, raw_names, values_with_lines
@@ -102,14 +102,14 @@ def report_schema(
     check_kinds(schema=schema, table=table)
     declaring = Declaring(schema, None, EACH_ROW)
     limit, how = byte_limit(None), declaring.written
-    opened = open_source(source, table=table, memory_limit=limit, written=how, guard=told)
+    opened = open_source(source, table=table, memory_limit=limit, written=how, guard=passed_on)
     try:
         return _reported(opened, declaring.schema(opened))
     finally:
         opened.close()
 
 
-@told("looking at the data")
+@passed_on("looking at the data")
 def _reported(source: Source, schema: Schema) -> SchemaReport:
     check_columns(source, schema)
     source.fetch(raw_names(source, schema.columns))

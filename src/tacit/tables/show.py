@@ -19,7 +19,6 @@ from tacit.tables.codes import Code
 from tacit.tables.codes import literal as literal_of
 from tacit.tables.declared import quoted
 from tacit.tables.functions import PARTS
-from tacit.tables.having import tally_schema
 from tacit.tables.key_notes import notes
 from tacit.tables.question import (
     TRUE,
@@ -47,6 +46,7 @@ from tacit.tables.question import (
     conjuncts,
 )
 from tacit.tables.schema import Column, Schema
+from tacit.tables.tallies import tally_schema
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII | re.IGNORECASE)
 

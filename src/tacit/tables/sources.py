@@ -19,10 +19,10 @@ import duckdb
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter
+from tacit.failures import withheld
 from tacit.tables.codes import UNREADABLE
 from tacit.tables.declared import AS_IT_IS, exact_path, quoted, refuse_clashing_names, text
 from tacit.tables.delimited import DelimitedSource
-from tacit.tables.engine import withheld
 from tacit.tables.frames import ArrowSource, FrameSource
 from tacit.tables.parquet import ParquetFile
 from tacit.tables.postgres import PostgresSource
@@ -156,7 +156,7 @@ def open_source(
 
     What does not fit into memory goes into a folder of its own under ``folder``.  ``written`` says
     how a text file is written; it is asked when the file's name and sidecar are known.  ``guard``
-    says what becomes of the engine's messages: they are withheld, or `told` to a steward.
+    says what becomes of the engine's messages: they are `withheld`, or `passed_on` to a steward.
     """
     kind = next((kind for kind in _KINDS if kind.accepts(source)), None)
     if kind is None:

@@ -23,7 +23,7 @@ from shutil import rmtree
 from typing import Any
 from uuid import uuid4
 
-from tacit.tables.engine import withheld
+from tacit.failures import withheld
 from tacit.tables.fetching import no_rows, read_coded
 from tacit.tables.frames import ArrowSource
 from tacit.tables.normal import normal_form

@@ -31,8 +31,9 @@ from hypothesis import strategies as st
 
 from tacit.book.coins import InsecureTestCoins
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
+from tacit.tables.abilities import ABILITIES, refuse_beyond
 from tacit.tables.codes import rank_of_double
-from tacit.tables.engine import ABILITIES, Engine, refuse_beyond
+from tacit.tables.engine import Engine
 from tacit.tables.keys import KeySet, column_key
 from tacit.tables.loading import load
 from tacit.tables.person_rows import totals_by_cell
