@@ -23,12 +23,12 @@ import duckdb
 
 from benchmarks.report import Report, memory
 from tacit.tables import load, parse, prepare
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.engine import Engine
-from tacit.tables.loading import hold_on_demand
-from tacit.tables.packed_words import PackedWords
-from tacit.tables.schema import EACH_ROW, Schema, read_schema
-from tacit.tables.sources import open_source
+from tacit.tables.encoded.packed_words import PackedWords
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.engine.engine import Engine
+from tacit.tables.opening import hold_on_demand
+from tacit.tables.schema.schema import EACH_ROW, Schema, read_schema
+from tacit.tables.sources.kinds import open_source
 
 ROWS = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
 LONG_ROWS = 10 * ROWS

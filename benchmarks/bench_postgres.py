@@ -27,7 +27,7 @@ from benchmarks.report import Report, memory, seconds
 from tacit.budget import Budget
 from tacit.privacy import Cost
 from tacit.tables import load, parse
-from tacit.tables.question import Question
+from tacit.tables.language.tree import Question
 
 COST = Cost.pure("1/1000000")
 AT_ONCE = 20

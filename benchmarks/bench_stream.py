@@ -26,9 +26,9 @@ from benchmarks.bench_tables import GENERATED, ROWS, SCHEMA
 from benchmarks.report import Report, seconds
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.prepared import Prepared
-from tacit.tables.totals import people_total
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.engine.totals import people_total
+from tacit.tables.language.prepared import Prepared
 
 QUESTIONS = 1_000
 TOWNS, AGES = 80, range(85, 20, -5)  # more questions than are asked, so that none comes twice

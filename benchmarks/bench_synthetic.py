@@ -14,7 +14,7 @@ import tacit
 from benchmarks.report import Report, seconds
 from tacit.book.coins import Coins
 from tacit.book.synthetic import SyntheticMechanism
-from tacit.tables.prepared import Prepared
+from tacit.tables.language.prepared import Prepared
 
 SIZES = (10, 9, 16, 7, 15, 6, 5, 2, 5, 2)
 PEOPLE = 32_561

@@ -20,13 +20,13 @@ from tests.tables.engines import is_mapped
 
 from benchmarks.report import Report, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.loading import count_rows, cut_up, hold
-from tacit.tables.normal import raw_names
-from tacit.tables.schema import Schema, read_schema
-from tacit.tables.shard_sets import new_set, write
-from tacit.tables.source import Source
-from tacit.tables.sources import open_source
+from tacit.tables.encoded.shard_sets import new_set, write
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.opening import count_rows, cut_up, hold
+from tacit.tables.schema.schema import Schema, read_schema
+from tacit.tables.sources.kinds import open_source
+from tacit.tables.sources.normal_form import raw_names
+from tacit.tables.sources.source import Source
 
 ROWS = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
 QUESTIONS = 1_000

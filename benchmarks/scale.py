@@ -22,12 +22,12 @@ import numpy as np
 from benchmarks.bench_tables import SCHEMA as EIGHT_COLUMNS
 from benchmarks.bench_tables import generated
 from tacit.tables import EACH_ROW, parse, read_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.columns import Held
-from tacit.tables.layout import WORD, Layout, every_row
-from tacit.tables.schema import Person
-from tacit.tables.shards import Shard
-from tacit.tables.workers import Work
+from tacit.tables.encoded.columns import Held
+from tacit.tables.encoded.layout import WORD, Layout, every_row
+from tacit.tables.encoded.shards import Shard
+from tacit.tables.encoded.workers import Work
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.schema.schema import Person
 
 COLUMNS = ("age", "week", "town")
 SCHEMA = "".join(f"[columns.{name}]\ntype = 'integer'\n" for name in ("pid", *COLUMNS))

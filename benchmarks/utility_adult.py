@@ -19,8 +19,8 @@ from typing import Literal
 import tacit
 from benchmarks.shared_data import shared, table
 from tacit.analyst.table import Table
-from tacit.tables.propose import propose_schema
-from tacit.tables.schema import EachRow
+from tacit.tables.schema.schema import EachRow
+from tacit.tables.steward.propose import propose_schema
 
 
 def main() -> None:

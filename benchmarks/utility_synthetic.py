@@ -23,7 +23,7 @@ from tacit.analyst.synthetic import Synthetic
 from tacit.analyst.table import Table
 from tacit.book.coins import Coins
 from tacit.book.weighted_rows import cell_places
-from tacit.tables.propose import propose_schema
+from tacit.tables.steward.propose import propose_schema
 
 COLUMNS = [
     *("age", "workclass", "education", "marital", "occupation"),

@@ -19,7 +19,7 @@ from benchmarks.utility_synthetic import COLUMNS, PEOPLE, Truth, opened
 from tacit.analyst.table import Table
 from tacit.analyst.watched import WatchedModel
 from tacit.book.coins import Coins
-from tacit.tables.prepared import Prepared
+from tacit.tables.language.prepared import Prepared
 
 Asked = tuple[Prepared, dict[str, object]]
 

@@ -96,7 +96,7 @@ TARGET static void NAME(in_range)(const struct range *range, Py_ssize_t at, Py_s
 /* How many people have a slot that is set in all of several bitmaps and lies in several ranges.
  *
  * Up to the word `one_row` each slot is a person; from there on `inner` are all slots but the last
- * one of each person, and a carry through them finds who has one (src/tacit/tables/layout.py).
+ * one of each person, and a carry through them finds who has one (src/tacit/tables/encoded/layout.py).
  * A range is tested only on the slots that are left, if those are few.
  */
 TARGET static uint64_t NAME(people_in_all)(const struct conjunction *all, const word *inner,

@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.cli.exits import run
 from tacit.errors import BadParameter, TacitError, _without_login
-from tacit.tables.parsing import Span, refused
+from tacit.tables.language.parsing import Span, refused
 
 ADDRESSES = (
     "postgresql+psycopg://reader:hunter2@localhost/clinic",

@@ -10,7 +10,7 @@ __version__ = "0.2.0"
 
 # Every public name and its module, which is loaded on first use, so that `import tacit` is quick.
 _HOME = {
-    "EACH_ROW": "tacit.tables.schema",
+    "EACH_ROW": "tacit.tables.schema.schema",
     "Answer": "tacit.book.answer",
     "Budget": "tacit.budget",
     "Cost": "tacit.privacy",
@@ -20,7 +20,7 @@ _HOME = {
     "QueryResult": "tacit.analyst.query_result",
     "Ranges": "tacit.analyst.ranges",
     "Release": "tacit.analyst.release",
-    "Schema": "tacit.tables.schema",
+    "Schema": "tacit.tables.schema.schema",
     "Stream": "tacit.analyst.stream",
     "Synthetic": "tacit.analyst.synthetic",
     "Table": "tacit.analyst.table",
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from tacit.errors import TacitError
     from tacit.privacy import Cost, Privacy
     from tacit.remote.connection import connect
-    from tacit.tables.schema import EACH_ROW, Schema
+    from tacit.tables.schema.schema import EACH_ROW, Schema
 
 __all__ = [
     "EACH_ROW",

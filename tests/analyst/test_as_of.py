@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.tables.question_key import question_key, question_key_0_1
+from tacit.tables.language.question_key import question_key, question_key_0_1
 
 SCHEMA = """
 [columns.pid]

@@ -16,7 +16,7 @@ from tacit.book.recipes import spend
 from tacit.budget import Budget
 from tacit.errors import BadParameter, StreamMismatch
 from tacit.privacy import Cost, Privacy
-from tacit.tables.schema import EACH_ROW, Column, Schema
+from tacit.tables.schema.schema import EACH_ROW, Column, Schema
 
 BY_TOWN = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"
 

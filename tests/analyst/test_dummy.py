@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.errors import BadParameter
-from tacit.tables.schema import Column, Schema, read_schema
+from tacit.tables.schema.schema import Column, Schema, read_schema
 
 SCHEMA = """
 max_rows = 3

@@ -19,9 +19,9 @@ from tacit.analyst.histogram import sum_error
 from tacit.budget import Budget
 from tacit.errors import BadParameter, BudgetExhausted, Infeasible, QuestionRefused
 from tacit.tables import EACH_ROW, parse_batch
-from tacit.tables.point_counts import one_each
-from tacit.tables.schema import write_schema
-from tacit.tables.universe import count_elements
+from tacit.tables.engine.points import one_each
+from tacit.tables.engine.universe import count_elements
+from tacit.tables.schema.schema import write_schema
 from tacit.testing import meaning as brute
 from tacit.testing.random_questions import tables
 

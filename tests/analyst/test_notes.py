@@ -17,8 +17,8 @@ from tacit.analyst.top import Top
 from tacit.analyst.watched_answer import WatchedBlock
 from tacit.book.answer import BELOW, Answer
 from tacit.budget import RetryKey
-from tacit.tables.key_notes import notes
-from tacit.tables.prepared import Reader
+from tacit.tables.language.key_notes import notes
+from tacit.tables.language.prepared import Reader
 
 SCHEMA = """
 max_rows = 1

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tacit.tables.codes import rank_of_double
-from tacit.tables.schema import Column
-from tacit.tables.universe import MOST_POINTS, Points
+from tacit.tables.engine.universe import MOST_POINTS, Points
+from tacit.tables.schema.codes import rank_of_double
+from tacit.tables.schema.schema import Column
 
 WIDE = {
     "integer": Column("n", "integer"),

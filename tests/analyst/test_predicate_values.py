@@ -13,7 +13,7 @@ from tests.tables.engines import quick
 
 import tacit
 from tacit.tables import EACH_ROW, parse
-from tacit.tables.public_rows import PublicRows, cell_codes, rows_schema
+from tacit.tables.engine.public_rows import PublicRows, cell_codes, rows_schema
 from tacit.testing import meaning as brute
 from tacit.testing.random_questions import PREDICATES, ROWS
 

@@ -21,7 +21,7 @@ from tacit.analyst.query_result import QueryResult
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import BadParameter, BudgetExhausted, QuestionRefused
-from tacit.tables.prepared import Reader
+from tacit.tables.language.prepared import Reader
 from tacit.testing.releases import ReleaseContract, laplace_law
 
 LOTS = 10**6

@@ -16,7 +16,7 @@ from tacit.analyst.query_plan import plan_query
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.tables.prepared import Reader
+from tacit.tables.language.prepared import Reader
 from tacit.testing.releases import laplace_law
 
 LOTS = 10**6

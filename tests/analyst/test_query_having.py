@@ -16,8 +16,8 @@ from tacit.analyst.query_plan import for_told, plan_query
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.tables.prepared import Reader
-from tacit.tables.schema import read_schema
+from tacit.tables.language.prepared import Reader
+from tacit.tables.schema.schema import read_schema
 from tacit.testing.releases import laplace_law
 
 LOTS = 10**6

@@ -19,8 +19,8 @@ from tacit.analyst.query_plan import plan_query
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.tables.person_rows import only_cells
-from tacit.tables.prepared import Reader
+from tacit.tables.engine.person_rows import only_cells
+from tacit.tables.language.prepared import Reader
 
 LOTS = 10**6
 TOP = (

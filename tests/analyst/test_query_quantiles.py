@@ -22,7 +22,7 @@ from tacit.book.coins import InsecureTestCoins
 from tacit.book.quantile import QuantileMechanism
 from tacit.budget import Budget
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.tables.prepared import Reader
+from tacit.tables.language.prepared import Reader
 
 HUGE = 10**9
 SCHEMA = (

@@ -24,8 +24,8 @@ from tacit.analyst.query_plan import plan_query
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import QuestionRefused
-from tacit.tables.kinds import Mean, Plain, Portion, Ratio, Spread
-from tacit.tables.prepared import Reader
+from tacit.tables.language.aggregate_kinds import Mean, Plain, Portion, Ratio, Spread
+from tacit.tables.language.prepared import Reader
 from tacit.testing.releases import laplace_law
 
 HUGE = 10**12

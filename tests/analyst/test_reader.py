@@ -12,8 +12,8 @@ from tacit.arguments import LONGEST_QUESTION
 from tacit.budget import Budget
 from tacit.cli import conversation
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.tables import sql
-from tacit.tables.parsing import parsed
+from tacit.tables.language import sql
+from tacit.tables.language.parsing import parsed
 
 TOO_LONG = "age >= 60 or " + " " * LONGEST_QUESTION + "age < 3"
 LONGEST = "age >= 60" + " " * (LONGEST_QUESTION - len("age >= 60"))

@@ -14,7 +14,7 @@ import tacit
 from tacit.analyst.table import Table
 from tacit.errors import BadParameter, EngineFailed, KeyReused, SchemaMismatch, TacitError
 from tacit.tables import load
-from tacit.tables.engine import Engine
+from tacit.tables.engine.engine import Engine
 
 SCHEMA = """
 [columns.pid]

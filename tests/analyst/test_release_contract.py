@@ -23,7 +23,7 @@ from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import BadParameter, EngineFailed
 from tacit.privacy import Cost, Privacy
-from tacit.tables.prepared import Reader
+from tacit.tables.language.prepared import Reader
 from tacit.testing.releases import ReleaseContract, WatchedEngine, laplace_law
 
 REACH = 12

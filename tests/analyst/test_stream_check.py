@@ -11,7 +11,7 @@ from tacit.analyst.table import Table
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.remote.stream import RemoteStream
 from tacit.remote.table import RemoteTable
-from tacit.tables.prepared import RESERVED
+from tacit.tables.language.prepared import RESERVED
 
 BY_TOWN = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"
 

@@ -16,7 +16,7 @@ from tacit.analyst.synthetic import SyntheticRows, plan_synthetic, synthetic_fro
 from tacit.book.coins import InsecureTestCoins
 from tacit.errors import BadParameter, Infeasible, KeyReused, QuestionRefused
 from tacit.tables import parse
-from tacit.tables.schema import EACH_ROW, read_schema
+from tacit.tables.schema.schema import EACH_ROW, read_schema
 from tacit.testing.releases import ReleaseContract, laplace_law
 from tacit.wire import from_json, to_json
 

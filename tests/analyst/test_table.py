@@ -22,7 +22,7 @@ from tacit.errors import (
     StreamMismatch,
 )
 from tacit.tables import Engine
-from tacit.tables.prepared import Reader
+from tacit.tables.language.prepared import Reader
 
 
 def test_a_count_is_near_the_truth_and_charged(visits):

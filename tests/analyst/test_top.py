@@ -16,7 +16,7 @@ from tacit import wire
 from tacit.analyst.top import Contest, NoisyTop, plan_top
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import Privacy
-from tacit.tables.prepared import Reader
+from tacit.tables.language.prepared import Reader
 from tacit.testing.releases import ReleaseContract, laplace_law
 
 CELLS = "select count(distinct pid) from visits group by town"

@@ -27,7 +27,7 @@ from tacit.errors import (
     TacitError,
 )
 from tacit.privacy import Privacy
-from tacit.tables.schema import read_schema
+from tacit.tables.schema.schema import read_schema
 from tacit.wire import from_json, to_json
 
 SCHEMA = """

@@ -170,7 +170,9 @@ def test_an_input_that_does_not_end_is_told_so_and_costs_nothing(ask, monkeypatc
     assert ask("age >= 0\n" * 111, "--at-most", "1").code == 0
 
 
-@pytest.mark.parametrize("broken", ["tacit.tables.shapes.readable", "tacit.cli.conversation.read"])
+@pytest.mark.parametrize(
+    "broken", ["tacit.tables.language.shapes.readable", "tacit.cli.conversation.read"]
+)
 @pytest.mark.parametrize("error", [IndexError(POISON), MemoryError(POISON)])
 def test_an_error_that_nobody_expected_is_one_line_s_own(ask, monkeypatch, broken, error):
     """Whatever a parser raises is told before paying, and the lines after it are answered."""

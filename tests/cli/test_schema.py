@@ -5,9 +5,10 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from tacit.tables import propose, propose_schema, sniffing
-from tacit.tables.normal import normal_form
-from tacit.tables.schema import read_schema
+from tacit.tables import propose_schema
+from tacit.tables.schema.schema import read_schema
+from tacit.tables.sources.normal_form import normal_form
+from tacit.tables.steward import propose, sniffing
 
 
 def test_the_proposal_can_be_read_and_the_steward_is_warned(tacit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cli.running import ASK, NEW
 
-from tacit.tables import loading
+from tacit.tables import opening as loading
 
 
 def test_a_table_is_read_once_and_cleared(tacit, folder, monkeypatch):

@@ -27,9 +27,9 @@ import tacit
 from tacit.cli.exits import run
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, Schema, load, parse, write_schema
-from tacit.tables import spark as module
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.schema import Person
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.schema.schema import Person
+from tacit.tables.sources import spark as module
 from tacit.testing.engines import EngineContract
 from tacit.testing.meaning import RawRow
 

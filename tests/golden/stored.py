@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.tables.schema import EachRow
+from tacit.tables.schema.schema import EachRow
 
 GOLDENS = Path(__file__).parent
 BUDGETS: dict[str, tuple[str, ...]] = {

@@ -12,8 +12,8 @@ from tests.golden.stored import PEOPLE, noted, parameters
 
 import tacit
 from tacit.tables import parse_batch, read_schema
-from tacit.tables import question as question_module
-from tacit.tables.question_key import fingerprint_0_1, question_key, question_key_0_1
+from tacit.tables.language import tree as question_module
+from tacit.tables.language.question_key import fingerprint_0_1, question_key, question_key_0_1
 
 QUESTIONS = noted("questions")
 # The same questions with the keys of 0.2, written once and never again.

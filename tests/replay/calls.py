@@ -33,7 +33,7 @@ from tacit.book.noise import GridNoise
 from tacit.book.quantile import QuantileMechanism
 from tacit.book.small_db import FiniteQuestions, Prefixes
 from tacit.book.top import TopMechanism
-from tacit.tables.person_rows import first_at_random, first_of_each
+from tacit.tables.engine.person_rows import first_at_random, first_of_each
 
 RHO = 1 << 40
 """The k-th ρ is k times this, so that a distance says which ρ is in it; true values are small."""

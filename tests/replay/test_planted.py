@@ -31,9 +31,9 @@ from tacit.book.small_db import certifying
 from tacit.book.sparse_vector import SparseVector
 from tacit.book.top import TopMechanism
 from tacit.book.watching import Watch, WatchState
-from tacit.tables import point_counts
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.point_counts import rows_of_each
+from tacit.tables.engine import points as point_counts
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.engine.points import rows_of_each
 
 PAIRS = 12  # of neighbours, on each of which a session is tried
 TRIES = 60

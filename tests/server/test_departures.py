@@ -27,7 +27,7 @@ from tacit.server.log import Log, LogLine
 from tacit.server.problems import Busy
 from tacit.server.service import Service
 from tacit.server.tokens import TokenFile
-from tacit.tables.schema import read_schema
+from tacit.tables.schema.schema import read_schema
 
 MS = 1_000_000
 
@@ -77,7 +77,7 @@ class Slow:
         self._clock.time += self._took
         if self._error is not None:
             raise self._error
-        from tacit.tables.show import Statement
+        from tacit.tables.language.show import Statement
 
         return Statement(text=question, refusal="no")
 

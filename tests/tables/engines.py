@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.tables import EACH_ROW, Engine, Schema, read_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.cache import Cache
-from tacit.tables.columns import Held, hold_numbers, hold_words, placed
-from tacit.tables.layout import by_person, every_row
-from tacit.tables.loading import count_rows, cut_up, hold
-from tacit.tables.normal import check_columns, raw_names
-from tacit.tables.schema import Person
-from tacit.tables.shard_sets import new_set, write
-from tacit.tables.shards import Shard
-from tacit.tables.source import Source
-from tacit.tables.sources import open_source
+from tacit.tables.encoded.columns import Held, hold_numbers, hold_words, placed
+from tacit.tables.encoded.layout import by_person, every_row
+from tacit.tables.encoded.shard_sets import new_set, write
+from tacit.tables.encoded.shards import Shard
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.engine.cache import Cache
+from tacit.tables.opening import count_rows, cut_up, hold
+from tacit.tables.schema.schema import Person
+from tacit.tables.sources.kinds import open_source
+from tacit.tables.sources.normal_form import check_columns, raw_names
+from tacit.tables.sources.source import Source
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import RawRow
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.tables import Engine, Schema, load, parse
-from tacit.tables.codes import Type
-from tacit.tables.parquet import _fields, _footer, _skip, _written
+from tacit.tables.schema.codes import Type
+from tacit.tables.sources.parquet import _fields, _footer, _skip, _written
 
 Write = Callable[[pa.Table, Path], object]
 ENGINES = ("bitmaps", "shards", "spilled")

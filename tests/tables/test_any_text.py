@@ -14,9 +14,10 @@ from tests.tables.test_docs import READ, REFUSALS, page_schema
 
 from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused, TacitError
-from tacit.tables import check, load, parse, parsing, prepare, read_schema, show, sql
-from tacit.tables.operands import TOO_DEEP
-from tacit.tables.question_key import canonical
+from tacit.tables import check, load, parse, prepare, read_schema
+from tacit.tables.language import parsing, show, sql
+from tacit.tables.language.operands import TOO_DEEP
+from tacit.tables.language.question_key import canonical
 
 SCHEMA = read_schema("max_rows = 5\n" + page_schema(), name="visits", person="pid")
 SEEDS = [text for text, *_ in READ] + [body.split("\n")[1][2:] for _, body in REFUSALS]

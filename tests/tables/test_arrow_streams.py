@@ -19,9 +19,9 @@ from tests.tables.hostile import Stream
 import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema
-from tacit.tables import sources as module
-from tacit.tables.frames import ArrowSource
-from tacit.tables.sources import register
+from tacit.tables.sources import kinds as module
+from tacit.tables.sources.frames import ArrowSource
+from tacit.tables.sources.kinds import register
 
 POISON = "patient 4711"
 TABLE = pa.table(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.tables import bit_slices
-from tacit.tables.bit_slices import sliced, sum_of_codes
-from tacit.tables.layout import narrowest, pack
+from tacit.tables.encoded.layout import narrowest, pack
+from tacit.tables.engine import bit_slices
+from tacit.tables.engine.bit_slices import sliced, sum_of_codes
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from tacit import kernel
 from tacit.errors import EngineFailed
-from tacit.tables import EACH_ROW, fetching
-from tacit.tables.arrow_chunks import SETTINGS, ChunkColumn, chunks
-from tacit.tables.building import LONGEST, NumberColumn, TextColumn
-from tacit.tables.columns import Held, hold_numbers, placed
-from tacit.tables.layout import narrowest
-from tacit.tables.packed_words import packed, put_in_order, sorted_places
-from tacit.tables.schema import read_schema
+from tacit.tables import EACH_ROW
+from tacit.tables.encoded import fetching
+from tacit.tables.encoded.building import LONGEST, NumberColumn, TextColumn
+from tacit.tables.encoded.columns import Held, hold_numbers, placed
+from tacit.tables.encoded.layout import narrowest
+from tacit.tables.encoded.packed_words import packed, put_in_order, sorted_places
+from tacit.tables.schema.schema import read_schema
+from tacit.tables.sources.arrow_chunks import SETTINGS, ChunkColumn, chunks
 
 LETTERS = "ab\0é水😀\U0010ffff"
 needs_compiler = pytest.mark.skipif(

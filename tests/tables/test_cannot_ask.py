@@ -16,7 +16,7 @@ import pytest
 import tacit
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.tables import load, parse, propose_schema, read_schema, write_schema
-from tacit.tables.schema import EACH_ROW, Schema
+from tacit.tables.schema.schema import EACH_ROW, Schema
 
 REASONS = {
     "tags": "it holds lists",

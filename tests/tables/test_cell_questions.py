@@ -11,10 +11,10 @@ import pytest
 import tacit
 from tacit.budget import Budget
 from tacit.tables import parse, parse_batch, read_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.prepared import CellReads, Reader
-from tacit.tables.question import Range, all_hold, conjuncts, with_where
-from tacit.tables.question_key import keys_of_cells, question_key, question_key_0_1
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.language.prepared import CellReads, Reader
+from tacit.tables.language.question_key import keys_of_cells, question_key, question_key_0_1
+from tacit.tables.language.tree import Range, all_hold, conjuncts, with_where
 
 SCHEMA = read_schema(
     "max_rows = 3\n[columns.pid]\ntype = 'integer'\n[columns.age]\ntype = 'integer'\n"

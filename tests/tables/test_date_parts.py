@@ -8,9 +8,9 @@ from datetime import date, datetime, timedelta
 import pytest
 from tests.tables.engines import ENGINES, arrow
 
-from tacit.tables.functions import PARTS, UNITS
-from tacit.tables.prepared import Reader
-from tacit.tables.schema import read_schema
+from tacit.tables.language.functions import PARTS, UNITS
+from tacit.tables.language.prepared import Reader
+from tacit.tables.schema.schema import read_schema
 
 TOML = """
 [columns.pid]

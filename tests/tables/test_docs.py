@@ -17,31 +17,28 @@ import sqlglot
 
 from tacit.analyst.query_plan import plan_query
 from tacit.errors import QuestionRefused
-from tacit.tables import (
+from tacit.tables import parse, parse_batch, prepare, read_schema
+from tacit.tables.language import (
     aggregates,
     function_calls,
     grouping,
-    named_people,
     operands,
-    parse,
-    parse_batch,
     parsing,
-    person_groups,
     predicates,
-    prepare,
     prepared,
     quantiles,
     quotients,
-    read_schema,
     select,
     show,
     sql,
     templates,
-    told_cells,
 )
-from tacit.tables import parsing as refusal
-from tacit.tables.schema import Schema
-from tacit.tables.select import read_select
+from tacit.tables.language import chosen_cells as told_cells
+from tacit.tables.language import parsing as refusal
+from tacit.tables.language import per_person as person_groups
+from tacit.tables.language import subqueries as named_people
+from tacit.tables.language.select import read_select
+from tacit.tables.schema.schema import Schema
 from tacit.testing.meaning import TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"

@@ -15,20 +15,14 @@ from tests.tables.engines import ENGINES, arrow, eager, quick
 
 from tacit import kernel
 from tacit.errors import QuestionRefused
-from tacit.tables import (
-    EACH_ROW,
-    Engine,
-    Schema,
-    bit_trees,
-    parse,
-    write_schema,
-)
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.cache import Cache
-from tacit.tables.cells import grouped
-from tacit.tables.layout import by_person, unpack
-from tacit.tables.question import Range
-from tacit.tables.schema import Person
+from tacit.tables import EACH_ROW, Engine, Schema, parse, write_schema
+from tacit.tables.encoded.layout import by_person, unpack
+from tacit.tables.engine import bit_trees
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.engine.cache import Cache
+from tacit.tables.engine.cells import grouped
+from tacit.tables.language.tree import Range
+from tacit.tables.schema.schema import Person
 from tacit.testing import meaning as brute
 from tacit.testing.engines import ASKED, PEOPLE, EngineContract, row
 from tacit.testing.meaning import Pred, RawRow, Summand, Truth
@@ -159,7 +153,7 @@ def test_each_row_has_the_next_slot_of_its_person(
 ) -> None:
     """However many come often: one row of a person after the other, and nobody else between."""
     people = [*people, *(person for person, times in more for _ in range(times))]
-    with patch("tacit.tables.layout.SOME_ROWS", at_once):
+    with patch("tacit.tables.encoded.layout.SOME_ROWS", at_once):
         layout, slots = by_person(np.array(people, dtype=np.uint32))
     rows: dict[int, list[int]] = {}
     for place, person in enumerate(people):

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tacit.tables import EACH_ROW
-from tacit.tables.codes import WIDEST_GRID
-from tacit.tables.normal import normal_form
-from tacit.tables.schema import read_schema
-from tacit.tables.sources import open_source
+from tacit.tables.schema.codes import WIDEST_GRID
+from tacit.tables.schema.schema import read_schema
+from tacit.tables.sources.kinds import open_source
+from tacit.tables.sources.normal_form import normal_form
 
 DRAWN = random.Random(7)
 NUMBERS = [

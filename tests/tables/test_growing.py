@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from tests.tables.engines import arrow, opened
 
 from tacit.errors import BadParameter, EngineFailed
-from tacit.tables import Engine, Schema, load, loading, parse, read_schema, write_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.growing import label_place, window_of, written
-from tacit.tables.loading import count_rows, cut_up, load_more, read_all
-from tacit.tables.schema import Person
-from tacit.tables.shards import Shard
+from tacit.tables import Engine, Schema, load, parse, read_schema, write_schema
+from tacit.tables import opening as loading
+from tacit.tables.encoded.growing import label_place, window_of, written
+from tacit.tables.encoded.shards import Shard
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.opening import count_rows, cut_up, load_more, read_all
+from tacit.tables.schema.schema import Person
 from tacit.testing import meaning
 from tacit.testing.engines import ASKED, FEW, PEOPLE, EngineContract, asked, row
 from tacit.testing.meaning import TOML, RawRow, Summand

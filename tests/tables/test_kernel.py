@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import kernel
-from tacit.tables.bit_trees import CodeRange
-from tacit.tables.layout import by_person, pack, unpack
-from tacit.tables.totals import people_total
+from tacit.tables.encoded.layout import by_person, pack, unpack
+from tacit.tables.engine.bit_trees import CodeRange
+from tacit.tables.engine.totals import people_total
 
 pytestmark = pytest.mark.skipif(kernel.compiled is None, reason="the loops are not compiled here")
 SOME = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

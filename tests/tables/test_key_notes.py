@@ -6,7 +6,7 @@ import pytest
 
 from tacit import wire
 from tacit.tables import check, read_schema
-from tacit.tables.show import Statement
+from tacit.tables.language.show import Statement
 
 DECLARED = """
 [columns.pid]

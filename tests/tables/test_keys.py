@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tacit.tables import read_schema
-from tacit.tables.codes import Unfit
-from tacit.tables.functions import part_of, truncated
-from tacit.tables.keys import NO_KEYS, KeySet, column_key, date_key
-from tacit.tables.person_rows import Coded, PersonRows
+from tacit.tables.engine.person_rows import Coded, PersonRows
+from tacit.tables.language.functions import part_of, truncated
+from tacit.tables.language.keys import NO_KEYS, KeySet, column_key, date_key
+from tacit.tables.schema.codes import Unfit
 
 SCHEMA = read_schema(
     "[columns.week]\ntype = 'integer'\nkeys = [7, -3, 12]\n"

@@ -32,10 +32,10 @@ from tests.tables.laws import ENGINES, Write, answered, misstated, parquet, prob
 import tacit
 from tacit.errors import SchemaMismatch, StreamMismatch
 from tacit.tables import EACH_ROW, Column, Schema, load, parse
-from tacit.tables.schema import read_schema
-from tacit.tables.source import OPTIMIZERS
-from tacit.tables.sources import open_source
-from tacit.tables.together import TogetherEngine
+from tacit.tables.engine.related import TogetherEngine
+from tacit.tables.schema.schema import read_schema
+from tacit.tables.sources.kinds import open_source
+from tacit.tables.sources.source import OPTIMIZERS
 
 NAN, INF, LEAST, MOST = float("nan"), float("inf"), -(2**63), 2**63 - 1
 (PAYLOAD,) = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0123))

@@ -13,8 +13,9 @@ from tests.tables.hostile import CSV_FIELDS, LONG
 from tests.tables.test_sources import _everything_said
 
 from tacit.errors import TacitError
-from tacit.tables import EACH_ROW, lines, load, parse
-from tacit.tables.lines import LONGEST, LineFormat, is_plain, write_mended
+from tacit.tables import EACH_ROW, load, parse
+from tacit.tables.sources import lines
+from tacit.tables.sources.lines import LONGEST, LineFormat, is_plain, write_mended
 
 ENGINES = (1, "1GB")
 SCHEMA = '[columns.pid]\ntype = "integer"\n[columns.x]\ntype = "text"\n[columns.z]\ntype = "text"\n'

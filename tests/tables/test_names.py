@@ -14,7 +14,7 @@ import pytest
 
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables import EACH_ROW, load, propose_schema, read_schema
-from tacit.tables.declared import folded
+from tacit.tables.schema.declarations import folded
 
 TWINS = [
     ("PID", "pid"),

@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import EngineFailed
-from tacit.tables import EACH_ROW, fetching, load, parse, parse_batch
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.engine import Engine
-from tacit.tables.on_demand import ColumnsOnDemand
-from tacit.tables.packed_words import PackedWords
-from tacit.tables.schema import Person
+from tacit.tables import EACH_ROW, load, parse, parse_batch
+from tacit.tables.encoded import fetching
+from tacit.tables.encoded.on_demand import ColumnsOnDemand
+from tacit.tables.encoded.packed_words import PackedWords
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.engine.engine import Engine
+from tacit.tables.schema.schema import Person
 
 SCHEMA = """
 max_rows = 3

@@ -11,7 +11,7 @@ from tests.pages import FENCE, ROOT
 import tacit
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.tables import read_schema
-from tacit.tables.abilities import ABILITIES
+from tacit.tables.language.abilities import ABILITIES
 from tacit.testing.engines import EngineContract, row, visits
 
 PAGE = ROOT / "docs" / "extending" / "add-an-engine.md"

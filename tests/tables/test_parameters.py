@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import QuestionRefused
 from tacit.tables import check, parse, parse_batch, prepare, read_schema
-from tacit.tables.functions import like
-from tacit.tables.question import People, Range
+from tacit.tables.language.functions import like
+from tacit.tables.language.tree import People, Range
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import TOML
 
@@ -198,7 +198,7 @@ def test_a_value_that_was_asked_before_stands_for_itself_only():
 
 
 def test_values_asked_before_are_forgotten_in_the_end(monkeypatch):
-    monkeypatch.setattr("tacit.tables.templates._MOST_MADE", 3)
+    monkeypatch.setattr("tacit.tables.language.templates._MOST_MADE", 3)
     prepared = prepare("age = :a", SCHEMA)
     for age in (1, 2, 3, 4, 1, 5, 2):
         assert prepared.question(a=age) == parse(f"age = {age}", SCHEMA)

@@ -27,9 +27,9 @@ from tests.tables.test_laws import check_people
 import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch, TacitError
 from tacit.tables import Column, Engine, Schema, load, parse, propose_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.postgres import kind_of_failure
-from tacit.tables.schema import read_schema
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.schema.schema import read_schema
+from tacit.tables.sources.postgres import kind_of_failure
 from tacit.testing.meaning import code_of
 
 SECRET = "pa'ss w0rd-Zyzzyva"
@@ -446,7 +446,7 @@ def test_names_that_sql_cannot_tell_apart(clinic: Clinic) -> None:
 
 
 def test_all_rows_are_of_one_moment(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tacit.tables.postgres import Session
+    from tacit.tables.sources.postgres import Session
 
     clinic.table("pid bigint", "(1)", "(2)")
     fetch, seen = Session.fetch, []
@@ -465,7 +465,7 @@ def test_all_rows_are_of_one_moment(clinic: Clinic, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_table_that_is_altered_meanwhile(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tacit.tables.postgres import Session
+    from tacit.tables.sources.postgres import Session
 
     clinic.table("pid bigint, v int", "(1, 1)")
     fetch = Session.fetch
@@ -654,7 +654,7 @@ def test_a_server_that_is_not_there() -> None:
 )
 @pytest.mark.parametrize("limit", [None, 1])
 def test_only_new_rows_leave_the_server(clinic, monkeypatch, type_, old, new, limit):
-    from tacit.tables.postgres import Session
+    from tacit.tables.sources.postgres import Session
 
     values = [f"{n}" if type_ == "int" else f"'2026-10-0{n} 06:00+00'" for n in range(1, 10)]
     rows = [f"({pid}, {values[pid % 9]})" for pid in range(90)]

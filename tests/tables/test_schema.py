@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.numbers import decimal
 from tacit.tables import EACH_ROW, Column, Schema, read_schema, write_schema
-from tacit.tables.codes import double_of_rank, rank_of_double
-from tacit.tables.question import TRUE, Rows, Total
+from tacit.tables.language.tree import TRUE, Rows, Total
+from tacit.tables.schema.codes import double_of_rank, rank_of_double
 from tacit.testing.meaning import TOML
 
 

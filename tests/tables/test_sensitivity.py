@@ -13,9 +13,9 @@ from tests.tables.engines import quick
 
 from tacit.errors import QuestionRefused
 from tacit.tables import EACH_ROW, Column, Schema, parse, read_schema
-from tacit.tables.question import Having, People, Predicate, Rows, Total, weighted
-from tacit.tables.question_key import canonical
-from tacit.tables.show import question as shown
+from tacit.tables.language.question_key import canonical
+from tacit.tables.language.show import question as shown
+from tacit.tables.language.tree import Having, People, Predicate, Rows, Total, weighted
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import TOML, RawRow, Summand
 from tacit.testing.random_questions import PREDICATES, conditions, questions, tables

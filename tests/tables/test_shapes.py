@@ -14,9 +14,9 @@ from tests.tables.mutations import mutated
 from tests.tables.test_any_text import SCHEMA, SEEDS, alike
 
 from tacit.errors import TacitError
-from tacit.tables import parsing, shapes, sql
-from tacit.tables.prepared import Reader
-from tacit.tables.shapes import Shapes, cut
+from tacit.tables.language import parsing, shapes, sql
+from tacit.tables.language.prepared import Reader
+from tacit.tables.language.shapes import Shapes, cut
 from tacit.testing.meaning import Summand
 from tacit.testing.random_questions import questions
 

@@ -22,19 +22,13 @@ from tests.tables.engines import arrow, is_mapped, opened
 
 import tacit
 from tacit.errors import BadParameter, EngineFailed, NotWritten
-from tacit.tables import (
-    EACH_ROW,
-    Engine,
-    load,
-    loading,
-    parse,
-    read_schema,
-    shard_sets,
-)
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.loading import count_rows, cut_up, read_all
-from tacit.tables.schema import Person
-from tacit.tables.shards import NotAShard, Shard, map_shard
+from tacit.tables import EACH_ROW, Engine, load, parse, read_schema
+from tacit.tables import opening as loading
+from tacit.tables.encoded import shard_sets
+from tacit.tables.encoded.shards import NotAShard, Shard, map_shard
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.opening import count_rows, cut_up, read_all
+from tacit.tables.schema.schema import Person
 from tacit.testing.engines import row
 from tacit.testing.meaning import TOML, RawRow
 
@@ -482,8 +476,8 @@ def test_a_file_that_is_as_it_was_noted_is_not_digested_again(
     monkeypatch.setattr(shard_sets, "_SETTLED_SECONDS", -60.0)
     kept(file, folder).close()
     with monkeypatch.context() as patched:
-        patched.setattr("tacit.tables.source.digest", read_anyway)
-        patched.setattr("tacit.tables.shards.hashlib", SimpleNamespace(sha256=read_anyway))
+        patched.setattr("tacit.tables.sources.source.digest", read_anyway)
+        patched.setattr("tacit.tables.encoded.shards.hashlib", SimpleNamespace(sha256=read_anyway))
         kept(file, folder).close()
         assert len(sets(folder)) == 1
         flip(file)

@@ -23,9 +23,10 @@ import pytest
 from tests.tables.engines import ENGINES, Opener, is_mapped
 
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused, SchemaMismatch
-from tacit.tables import EACH_ROW, Engine, load, loading, parse, propose_schema, read_schema
-from tacit.tables.schema import Column
-from tacit.tables.shards import Shard
+from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema, read_schema
+from tacit.tables import opening as loading
+from tacit.tables.encoded.shards import Shard
+from tacit.tables.schema.schema import Column
 
 
 def ask(engine: Engine, text: str, **parameters: object) -> Fraction:

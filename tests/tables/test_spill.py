@@ -15,16 +15,17 @@ from tests.tables.engines import is_mapped
 
 import tacit
 from tacit.errors import BadParameter
-from tacit.tables import EACH_ROW, load, parse, spill
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.schema import Person
+from tacit.tables import EACH_ROW, load, parse
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.schema.schema import Person
+from tacit.tables.sources import spill
 
 TABLE = pa.table({"x": [1, 2]})
 
 SPILLS = """
 import sys
 import pyarrow
-from tacit.tables.sources import open_source
+from tacit.tables.sources.kinds import open_source
 
 source = open_source(pyarrow.table({"x": [1]}), table=None, memory_limit=1, folder=sys.argv[1])
 source.connection.execute(

@@ -8,9 +8,10 @@ import pytest
 from sqlglot import Parser, Tokenizer, TokenType
 
 from tacit.errors import QuestionRefused
-from tacit.tables import parse, parsing, read_schema
-from tacit.tables.parsing import _STATEMENTS
-from tacit.tables.show import name
+from tacit.tables import parse, read_schema
+from tacit.tables.language import parsing
+from tacit.tables.language.parsing import _STATEMENTS
+from tacit.tables.language.show import name
 
 
 def test_the_words_that_begin_a_statement() -> None:

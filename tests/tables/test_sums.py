@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.tables.bit_slices import sliced
-from tacit.tables.columns import hold_numbers, placed
-from tacit.tables.layout import by_person, every_row, pack
-from tacit.tables.totals import sum_total
+from tacit.tables.encoded.columns import hold_numbers, placed
+from tacit.tables.encoded.layout import by_person, every_row, pack
+from tacit.tables.engine.bit_slices import sliced
+from tacit.tables.engine.totals import sum_total
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 

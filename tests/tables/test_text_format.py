@@ -21,11 +21,11 @@ from tests.tables.hostile import CSV_FIELDS
 
 from tacit.errors import BadParameter
 from tacit.tables import TextFormat, load, parse, propose_schema, read_schema, write_schema
-from tacit.tables.lines import LineFormat, is_plain, records, write_decoded, write_mended
-from tacit.tables.normal import normal_form
-from tacit.tables.schema import EACH_ROW, Schema
-from tacit.tables.sources import open_source
-from tacit.tables.text_format import AS_USUAL, DELIMITERS, ENCODINGS
+from tacit.tables.schema.schema import EACH_ROW, Schema
+from tacit.tables.schema.text_format import AS_USUAL, DELIMITERS, ENCODINGS
+from tacit.tables.sources.kinds import open_source
+from tacit.tables.sources.lines import LineFormat, is_plain, records, write_decoded, write_mended
+from tacit.tables.sources.normal_form import normal_form
 
 ENGINES = (1, "1GB")
 
@@ -123,7 +123,7 @@ def test_bytes_that_mean_nothing_cost_their_field(
 def test_utf16_however_it_is_cut_into_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
-    monkeypatch.setattr("tacit.tables.lines.PIECE", cut)
+    monkeypatch.setattr("tacit.tables.sources.lines.PIECE", cut)
     path = tmp_path / "t.csv"
     path.write_bytes("x\na𝄞b\n𝄞𝄞\n".encode("utf-16") + b"\0")
     copied = tmp_path / "copy"

@@ -11,14 +11,14 @@ import pytest
 
 from tacit.errors import QuestionRefused, SchemaMismatch
 from tacit.tables import EACH_ROW, Schema, parse, parse_batch, read_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.loading import count_rows, cut_up, hold
-from tacit.tables.prepared import Reader
-from tacit.tables.question_key import canonical, question_key
-from tacit.tables.shard_sets import new_set, write
-from tacit.tables.show import question as show_question
-from tacit.tables.sources import open_source
-from tacit.tables.together import TogetherEngine, refuse_other_people
+from tacit.tables.encoded.shard_sets import new_set, write
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.engine.related import TogetherEngine, refuse_other_people
+from tacit.tables.language.prepared import Reader
+from tacit.tables.language.question_key import canonical, question_key
+from tacit.tables.language.show import question as show_question
+from tacit.tables.opening import count_rows, cut_up, hold
+from tacit.tables.sources.kinds import open_source
 
 VISITS = """
 max_rows = 3

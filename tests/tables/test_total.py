@@ -20,11 +20,11 @@ from tests.tables.hostile import LONG, MOST, SOURCES
 
 from tacit.errors import SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, Schema, load, parse
-from tacit.tables.codes import TYPES, Type
-from tacit.tables.normal import check_columns
-from tacit.tables.schema import Column
-from tacit.tables.source import Source
-from tacit.tables.sources import open_source
+from tacit.tables.schema.codes import TYPES, Type
+from tacit.tables.schema.schema import Column
+from tacit.tables.sources.kinds import open_source
+from tacit.tables.sources.normal_form import check_columns
+from tacit.tables.sources.source import Source
 
 ABOVE = {
     "integer": "{} >= 2",
@@ -205,7 +205,7 @@ def test_a_decimal_stored_in_more_bytes_than_it_needs_is_refused_by_its_type(
     tmp_path: Path,
 ) -> None:
     """DuckDB fails on a value with more digits than declared: there must be no room for one."""
-    from tacit.tables import parquet
+    from tacit.tables.sources import parquet
 
     stored = pa.table({"y": [1], "x": pa.array([(5).to_bytes(16, "big")], pa.binary(16))})
     bare, path = tmp_path / "bare.parquet", tmp_path / "t.parquet"

@@ -10,10 +10,10 @@ import pytest
 
 from tacit import kernel
 from tacit.tables import EACH_ROW, Schema, load, parse, read_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.fetching import CHUNK, MOST_COLUMNS
-from tacit.tables.loading import hold
-from tacit.tables.sources import open_source
+from tacit.tables.encoded.fetching import CHUNK, MOST_COLUMNS
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.opening import hold
+from tacit.tables.sources.kinds import open_source
 
 COLUMNS = [
     ("integer", pa.array([1, None, 3])),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.tables import words
-from tacit.tables.functions import like
-from tacit.tables.words import WordSearch
+from tacit.tables.encoded import words
+from tacit.tables.encoded.words import WordSearch
+from tacit.tables.language.functions import like
 
 LETTERS = "ab%_\n\0é水😀ÿ\U0010ffff"
 TEXTS = st.text(st.sampled_from(LETTERS), max_size=6)

@@ -16,13 +16,13 @@ from tests.tables.engines import arrow, is_mapped
 
 from tacit.errors import BadParameter, EngineFailed
 from tacit.tables import EACH_ROW, Engine, Schema, load, parse, read_schema
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.growing import growing_column, window_of
-from tacit.tables.loading import make_shards
-from tacit.tables.schema import Person
-from tacit.tables.shard_sets import MADE_BEFOREHAND, Entry, binding, finish, new_set
-from tacit.tables.shards import Shard
-from tacit.tables.workers import FINER, PARTS, ROWS, Work
+from tacit.tables.encoded.growing import growing_column, window_of
+from tacit.tables.encoded.shard_sets import MADE_BEFOREHAND, Entry, binding, finish, new_set
+from tacit.tables.encoded.shards import Shard
+from tacit.tables.encoded.workers import FINER, PARTS, ROWS, Work
+from tacit.tables.engine.bitmaps import BitmapEngine
+from tacit.tables.opening import make_shards
+from tacit.tables.schema.schema import Person
 from tacit.testing.engines import EngineContract
 from tacit.testing.meaning import RawRow
 

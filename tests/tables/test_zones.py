@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables import load, parse, read_schema, write_schema
-from tacit.tables.codes import WIDEST
-from tacit.tables.schema import EACH_ROW
-from tacit.tables.zones import DAY, PERIOD, SECOND, offsets
+from tacit.tables.schema.codes import WIDEST
+from tacit.tables.schema.schema import EACH_ROW
+from tacit.tables.schema.zones import DAY, PERIOD, SECOND, offsets
 
 ENGINES = (1, "1GB")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -28,16 +28,16 @@ from tacit.book.watching import watch
 from tacit.errors import Advice, BadParameter, Infeasible, QuestionRefused, TacitError
 from tacit.numbers import four_digits_up, spaced
 from tacit.privacy import Privacy
-from tacit.tables.prepared import CellReads
-from tacit.tables.schema import EACH_ROW, most_cells
+from tacit.tables.language.prepared import CellReads
+from tacit.tables.schema.schema import EACH_ROW, most_cells
 
 if TYPE_CHECKING:
     from tacit.analyst.covering import Covering
     from tacit.analyst.question_class import QuestionClass
     from tacit.analyst.release_plan import ReleasePlan
     from tacit.analyst.task import Planned
-    from tacit.tables.prepared import Read
-    from tacit.tables.schema import Column, Schema
+    from tacit.tables.language.prepared import Read
+    from tacit.tables.schema.schema import Column, Schema
 
 _BETA = Fraction(1, 20)
 _CLEARLY = Fraction(5, 4)  # the bounds are not all equally sharp

@@ -16,12 +16,12 @@ from tacit.analyst.task import Planned
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.errors import StreamMismatch, TacitError
-from tacit.tables.codes import is_read_alike, literal
+from tacit.tables.schema.codes import is_read_alike, literal
 
 if TYPE_CHECKING:
     from tacit.book.sparse_vector import SparseVector
     from tacit.budget import TableIdentity
-    from tacit.tables.schema import Column, Person, Schema
+    from tacit.tables.schema.schema import Column, Person, Schema
 
 _WHOSE = ("table", "person")
 _COLUMN, _RECIPE, _PLANNED, _BESIDE = "column.", "recipe.", "planned.", "beside."

@@ -17,8 +17,8 @@ from tacit.analyst.question_class import declared_column, declared_domain, decla
 from tacit.arguments import instance, kind_of
 from tacit.errors import BadParameter
 from tacit.numbers import as_given, whole
-from tacit.tables.codes import Unfit
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema.codes import Unfit
+from tacit.tables.schema.schema import Column, Schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

@@ -11,15 +11,15 @@ from tacit.analyst.paying import refuse_other_schema, tagged
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.numbers import Number
 from tacit.privacy import Cost
-from tacit.tables.key_notes import notes
-from tacit.tables.question import covers, tables_named
-from tacit.tables.question_key import question_key
+from tacit.tables.language.key_notes import notes
+from tacit.tables.language.question_key import question_key
+from tacit.tables.language.tree import covers, tables_named
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
-    from tacit.tables.prepared import Read
-    from tacit.tables.schema import Schema
+    from tacit.tables.engine.engine import Engine
+    from tacit.tables.language.prepared import Read
+    from tacit.tables.schema.schema import Schema
 
 
 @dataclass(frozen=True)

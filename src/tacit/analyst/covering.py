@@ -15,15 +15,15 @@ from tacit.arguments import flag
 from tacit.book.priced import asked_at
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, exact, show
-from tacit.tables.prepared import Read, representatives
-from tacit.tables.show import Statement, refusal, statement
+from tacit.tables.language.prepared import Read, representatives
+from tacit.tables.language.show import Statement, refusal, statement
 
 if TYPE_CHECKING:
     from tacit.analyst.releasing import ReleasingTable
     from tacit.analyst.task import Planned
     from tacit.book.sparse_vector import SparseVector
-    from tacit.tables.prepared import Askable, Reader
-    from tacit.tables.schema import Schema
+    from tacit.tables.language.prepared import Askable, Reader
+    from tacit.tables.schema.schema import Schema
 
 
 class AskedHow(NamedTuple):

@@ -11,9 +11,9 @@ from tacit.arguments import instance
 from tacit.budget import Budget
 from tacit.errors import BadParameter
 from tacit.numbers import whole
-from tacit.tables.declaring import written_schema
-from tacit.tables.made_up import made_up_engine
-from tacit.tables.schema import PERSON_HELP, Person, Schema
+from tacit.tables.sample import made_up_engine
+from tacit.tables.schema.schema import PERSON_HELP, Person, Schema
+from tacit.tables.sources.declaring import written_schema
 
 _MOST_PEOPLE = 1_000_000
 _MOST_SEED = 2**64

@@ -46,17 +46,17 @@ from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import html_cell, html_row
-from tacit.tables.codes import Code, Unfit
-from tacit.tables.key_notes import notes_on
-from tacit.tables.point_counts import chosen_counts, needs_chosen_points
-from tacit.tables.public_rows import PublicRows, cell_codes, rows_schema
-from tacit.tables.question import People
-from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
-from tacit.tables.universe import columns_of, count_elements
+from tacit.tables.engine.points import chosen_counts, needs_chosen_points
+from tacit.tables.engine.public_rows import PublicRows, cell_codes, rows_schema
+from tacit.tables.engine.universe import columns_of, count_elements
+from tacit.tables.language.key_notes import notes_on
+from tacit.tables.language.tree import People
+from tacit.tables.schema.codes import Code, Unfit
+from tacit.tables.schema.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
+    from tacit.tables.engine.engine import Engine
 
 _MOST_SHOWN = 40
 _WIDEST_NOISE = 2**50  # the largest scale that coins draw in bulk

@@ -17,7 +17,7 @@ from tacit.support import Printed
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative
-    from tacit.tables.schema import Column, Schema
+    from tacit.tables.schema.schema import Column, Schema
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from tacit.book.answer import BELOW, Answer
 from tacit.book.noisy_number import About
 from tacit.numbers import plain, show
 from tacit.support import html_cell, html_row
-from tacit.tables.prepared import representatives
-from tacit.tables.question import covers
+from tacit.tables.language.prepared import representatives
+from tacit.tables.language.tree import covers
 
 if TYPE_CHECKING:
     from tacit.privacy import Privacy
-    from tacit.tables.prepared import Read
+    from tacit.tables.language.prepared import Read
 
 
 def told_at(seconds: float | None = None) -> str:

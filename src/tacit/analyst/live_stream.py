@@ -35,8 +35,8 @@ from tacit.errors import EngineFailed, Halted, LedgerDamaged, TacitError
 from tacit.failures import reason
 from tacit.numbers import Number, show
 from tacit.support import Uncopyable
-from tacit.tables.prepared import CellReads, representatives
-from tacit.tables.question import covers, tables_named
+from tacit.tables.language.prepared import CellReads, representatives
+from tacit.tables.language.tree import covers, tables_named
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from tacit.book.recipes import Recipe
     from tacit.budget import Lease, RetryKey
     from tacit.budget.answers import Telling
-    from tacit.tables.prepared import Read
-    from tacit.tables.question import Promise, Question
+    from tacit.tables.language.prepared import Read
+    from tacit.tables.language.tree import Promise, Question
 
 
 Several = TypeVar("Several", bound="Sequence[Question]")

@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tacit.tables.key_notes import notes, notes_on
-from tacit.tables.prepared import representatives
-from tacit.tables.question import Among, And, Having, IsTrue, Not, Or, PersonIn, Predicate, Range
+from tacit.tables.language.key_notes import notes, notes_on
+from tacit.tables.language.prepared import representatives
+from tacit.tables.language.tree import (
+    Among,
+    And,
+    Having,
+    IsTrue,
+    Not,
+    Or,
+    PersonIn,
+    Predicate,
+    Range,
+)
 
 if TYPE_CHECKING:
-    from tacit.tables.codes import Code
-    from tacit.tables.prepared import Read
-    from tacit.tables.schema import Schema
+    from tacit.tables.language.prepared import Read
+    from tacit.tables.schema.codes import Code
+    from tacit.tables.schema.schema import Schema
 
 _Keys = Mapping[str, "frozenset[Code]"]  # by column
 

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.book.recorded import Recorded
-from tacit.tables.prepared import CellReads
-from tacit.tables.question_key import KeyForm, forms_of, keys_of_cells, question_key
+from tacit.tables.language.prepared import CellReads
+from tacit.tables.language.question_key import KeyForm, forms_of, keys_of_cells, question_key
 
 if TYPE_CHECKING:
-    from tacit.tables.prepared import Read
-    from tacit.tables.question import Question
+    from tacit.tables.language.prepared import Read
+    from tacit.tables.language.tree import Question
 
 _HEAD = slice(-16, None)  # of a key: what two different ones share by a rare chance only
 

@@ -13,8 +13,8 @@ from tacit.arguments import instance, kind_of
 from tacit.errors import BadParameter
 from tacit.numbers import as_given
 from tacit.support import Closing
-from tacit.tables.engine import refuse_unable
-from tacit.tables.together import refuse_other_people
+from tacit.tables.engine.engine import refuse_unable
+from tacit.tables.engine.related import refuse_other_people
 
 _HELP = (
     "give each table by its name, with what tacit.open takes: "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.book.sparse_vector import SparseVector
     from tacit.budget import RetryKey
-    from tacit.tables.schema import Schema
+    from tacit.tables.schema.schema import Schema
 
 
 @dataclass(frozen=True)

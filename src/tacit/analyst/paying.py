@@ -19,15 +19,15 @@ from tacit.errors import BadParameter, BudgetError, EngineFailed, KeyReused, Tac
 from tacit.failures import withheld
 from tacit.numbers import as_given
 from tacit.privacy import Cost
-from tacit.tables.engine import refuse_unable
+from tacit.tables.engine.engine import refuse_unable
 
 if TYPE_CHECKING:
     from tacit.analyst.releasing import ReleasingTable
     from tacit.analyst.versions import Version
     from tacit.book.coins import Coins
     from tacit.budget import Budget, Receipt, RetryKey
-    from tacit.tables.engine import Engine
-    from tacit.tables.schema import Schema
+    from tacit.tables.engine.engine import Engine
+    from tacit.tables.schema.schema import Schema
 
 Released_co = TypeVar("Released_co", covariant=True)
 Drawn = TypeVar("Drawn")

@@ -20,16 +20,16 @@ from tacit.analyst.release import Release
 from tacit.analyst.synthetic import Synthetic
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.tables.loading import load
-from tacit.tables.public_rows import PublicRows, cell_codes, rows_schema
-from tacit.tables.question import And, People, Predicate, Range, Rows
-from tacit.tables.schema import EACH_ROW, Column, Schema
-from tacit.tables.universe import columns_of
+from tacit.tables.engine.public_rows import PublicRows, cell_codes, rows_schema
+from tacit.tables.engine.universe import columns_of
+from tacit.tables.language.tree import And, People, Predicate, Range, Rows
+from tacit.tables.opening import load
+from tacit.tables.schema.schema import EACH_ROW, Column, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tacit.tables.prepared import Read
+    from tacit.tables.language.prepared import Read
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -27,16 +27,16 @@ from tacit.analyst.query_result import Halt, QueryResult, query_from_json
 from tacit.book.coins import clamped
 from tacit.book.quantile import QuantileMechanism
 from tacit.privacy import Cost, Privacy
-from tacit.tables.kinds import FromStream, Mean, Portion, Ranked, Ratio, Spread
-from tacit.tables.measured import measured, places_by_cell, sorted_domain
-from tacit.tables.person_rows import in_chosen_cells, only_cells
-from tacit.tables.schema import Schema
+from tacit.tables.engine.measured import measured, places_by_cell, sorted_domain
+from tacit.tables.engine.person_rows import in_chosen_cells, only_cells
+from tacit.tables.language.aggregate_kinds import FromStream, Mean, Portion, Ranked, Ratio, Spread
+from tacit.tables.schema.schema import Schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
-    from tacit.tables.question import Question
-    from tacit.tables.selected import Selected
+    from tacit.tables.engine.engine import Engine
+    from tacit.tables.language.selected import Selected
+    from tacit.tables.language.tree import Question
 
 Trees = dict[tuple[int, ...], list[Any]]
 """What was measured in each cell, by the places of the quantiles that share it."""

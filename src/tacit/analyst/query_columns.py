@@ -21,8 +21,8 @@ from tacit.book.answer import Answer
 from tacit.book.coins import WIDEST_NOISE
 from tacit.book.quantile import QuantileMechanism
 from tacit.numbers import Number, exact, positive, spaced
-from tacit.tables.codes import NUMBERS
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema.codes import NUMBERS
+from tacit.tables.schema.schema import Column, Schema
 
 __all__ = [
     "AnyColumn",

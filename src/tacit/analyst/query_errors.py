@@ -15,8 +15,8 @@ from tacit.analyst.query_quantiles import groups, tree_error
 from tacit.book.laplace import error_steps
 from tacit.numbers import spaced
 from tacit.numerics import certified
-from tacit.tables.kinds import Mean, Portion, Ranked, Ratio, Spread
-from tacit.tables.selected import Selected
+from tacit.tables.language.aggregate_kinds import Mean, Portion, Ranked, Ratio, Spread
+from tacit.tables.language.selected import Selected
 
 if TYPE_CHECKING:
     from tacit.analyst.query_plan import QueryPlan

@@ -18,14 +18,14 @@ from tacit.analyst.task import Task
 from tacit.book.answer import Answer
 from tacit.book.coins import clamped
 from tacit.numbers import Number
-from tacit.tables.kinds import FromStream
+from tacit.tables.language.aggregate_kinds import FromStream
 
 if TYPE_CHECKING:
     from tacit.analyst.task import Planned
     from tacit.book.coins import Coins
     from tacit.book.sparse_vector import SparseVector
     from tacit.privacy import Cost, Privacy
-    from tacit.tables.selected import Select
+    from tacit.tables.language.selected import Select
 
 _BETA = Fraction(1, 20)
 

@@ -11,7 +11,7 @@ from tacit.book.coins import WIDEST_NOISE
 from tacit.book.laplace import Estimate, error_steps
 from tacit.numbers import Number, positive
 from tacit.privacy import Privacy
-from tacit.tables.schema import row_bound
+from tacit.tables.schema.schema import row_bound
 
 Interval = tuple[Fraction, Fraction]
 

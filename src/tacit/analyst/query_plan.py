@@ -33,11 +33,11 @@ from tacit.numbers import (
 )
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
-from tacit.tables.kinds import Distinct, FromStream, Plain, Ranked
-from tacit.tables.schema import EACH_ROW, most_cells, row_bound
+from tacit.tables.language.aggregate_kinds import Distinct, FromStream, Plain, Ranked
+from tacit.tables.schema.schema import EACH_ROW, most_cells, row_bound
 
 if TYPE_CHECKING:
-    from tacit.tables.selected import Select, Selected
+    from tacit.tables.language.selected import Select, Selected
 
 _TYPICAL = 1000  # of how many values a plan says how far their mean may be off
 

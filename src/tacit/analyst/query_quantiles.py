@@ -27,12 +27,12 @@ from tacit.analyst.histogram import sum_error
 from tacit.book.range_tree import MOST_VALUES, RangeTree, best_tree, rising
 from tacit.errors import BadParameter
 from tacit.numbers import Number, probability
-from tacit.tables.kinds import Ranked
+from tacit.tables.language.aggregate_kinds import Ranked
 
 if TYPE_CHECKING:
     from tacit.analyst.query_plan import QueryPlan
     from tacit.book.coins import Coins
-    from tacit.tables.selected import Select
+    from tacit.tables.language.selected import Select
 
 Floats = NDArray[np.float64]
 

@@ -38,9 +38,9 @@ from tacit.errors import BadParameter
 from tacit.numbers import as_given, four_digits_up, is_decimal, spaced, whole
 from tacit.privacy import Privacy
 from tacit.support import html_cell, html_row, not_the_rest, with_notes
-from tacit.tables.codes import Code
-from tacit.tables.keys import KeySet
-from tacit.tables.schema import EACH_ROW, Schema, read_schema, row_bound, write_schema
+from tacit.tables.language.keys import KeySet
+from tacit.tables.schema.codes import Code
+from tacit.tables.schema.schema import EACH_ROW, Schema, read_schema, row_bound, write_schema
 
 _VERSION = 1
 _MOST_SHOWN = 40

@@ -26,18 +26,18 @@ from tacit.draws.linear_queries import LinearQueries, linear_queries
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given
 from tacit.support import waiting
-from tacit.tables.codes import Code
-from tacit.tables.key_notes import notes_on
-from tacit.tables.point_counts import chosen_counts
-from tacit.tables.prepared import Prepared, prepare, prepare_stored
-from tacit.tables.public_rows import PublicRows, rows_schema
-from tacit.tables.question import People, Predicate, Range
-from tacit.tables.universe import Points, columns_of, count_elements
+from tacit.tables.engine.points import chosen_counts
+from tacit.tables.engine.public_rows import PublicRows, rows_schema
+from tacit.tables.engine.universe import Points, columns_of, count_elements
+from tacit.tables.language.key_notes import notes_on
+from tacit.tables.language.prepared import Prepared, prepare, prepare_stored
+from tacit.tables.language.tree import People, Predicate, Range
+from tacit.tables.schema.codes import Code
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
-    from tacit.tables.schema import Column, Schema
+    from tacit.tables.engine.engine import Engine
+    from tacit.tables.schema.schema import Column, Schema
 
 
 MOST_ELEMENTS = 1_000_000

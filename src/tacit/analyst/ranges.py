@@ -40,18 +40,18 @@ from tacit.errors import Infeasible, QuestionRefused
 from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed, check_can_plot
-from tacit.tables.codes import Code
-from tacit.tables.key_notes import notes_on
-from tacit.tables.point_counts import CountedPoints, chosen_counts, needs_chosen_points
-from tacit.tables.public_rows import PublicRows, rows_schema
-from tacit.tables.question import People, Range
-from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
-from tacit.tables.universe import columns_of, count_elements
+from tacit.tables.engine.points import CountedPoints, chosen_counts, needs_chosen_points
+from tacit.tables.engine.public_rows import PublicRows, rows_schema
+from tacit.tables.engine.universe import columns_of, count_elements
+from tacit.tables.language.key_notes import notes_on
+from tacit.tables.language.tree import People, Range
+from tacit.tables.schema.codes import Code
+from tacit.tables.schema.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
+    from tacit.tables.engine.engine import Engine
 
 _VERSION = 1
 _MOST_SHOWN = 12

@@ -43,14 +43,14 @@ from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Progress, check_can_plot, waiting, with_notes
-from tacit.tables.codes import Code
-from tacit.tables.point_counts import needs_chosen_points
-from tacit.tables.public_rows import PublicRows, rows_schema
-from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
+from tacit.tables.engine.points import needs_chosen_points
+from tacit.tables.engine.public_rows import PublicRows, rows_schema
+from tacit.tables.schema.codes import Code
+from tacit.tables.schema.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
+    from tacit.tables.engine.engine import Engine
 
 
 _VERSION = 1

@@ -28,7 +28,7 @@ from tacit.support import Printed
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative, Comparison
-    from tacit.tables.schema import Schema
+    from tacit.tables.schema.schema import Schema
 
 MOST_SECONDS = 600
 _PATIENT_SECONDS = 10  # if Tacit chooses m

@@ -45,7 +45,7 @@ from tacit.errors import QuestionRefused
 from tacit.numbers import Number
 from tacit.privacy import Privacy
 from tacit.support import Closing
-from tacit.tables.prepared import (
+from tacit.tables.language.prepared import (
     Askable,
     AskableWithValues,
     Prepared,
@@ -53,14 +53,14 @@ from tacit.tables.prepared import (
     checked_label,
     given_by_name,
 )
-from tacit.tables.schema import Schema
-from tacit.tables.show import refusal
+from tacit.tables.language.show import refusal
+from tacit.tables.schema.schema import Schema
 
 if TYPE_CHECKING:
     from tacit.analyst.binned import Bins
     from tacit.budget import Budget, RetryKey, TableIdentity
-    from tacit.tables.engine import Engine
-    from tacit.tables.show import Statement
+    from tacit.tables.engine.engine import Engine
+    from tacit.tables.language.show import Statement
 
 
 Released = TypeVar("Released")

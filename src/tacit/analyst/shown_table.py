@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tacit.analyst.binding import person_text
 from tacit.support import html_table
-from tacit.tables.schema import Schema
-from tacit.tables.show import COLUMN_HEADS, declared_in_words
+from tacit.tables.language.show import COLUMN_HEADS, declared_in_words
+from tacit.tables.schema.schema import Schema
 
 
 def in_one_line(schema: Schema, as_of: str | None, place: str | None = None) -> str:

@@ -33,17 +33,17 @@ from tacit.book.priced import asked_at, descending_from, too_dear
 from tacit.book.sparse_vector import SparseVector, State
 from tacit.errors import BadParameter, Halted
 from tacit.numbers import Number, whole
-from tacit.tables.prepared import RESERVED, CellReads, given_by_name
-from tacit.tables.question_key import question_key
+from tacit.tables.language.prepared import RESERVED, CellReads, given_by_name
+from tacit.tables.language.question_key import question_key
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
     from tacit.analyst.versions import TableVersions, Version
     from tacit.budget import Lease, PaidAnswer, RetryKey
     from tacit.budget.answers import Telling
-    from tacit.tables.engine import Engine
-    from tacit.tables.prepared import Askable, AskableWithValues, Read
-    from tacit.tables.show import Statement
+    from tacit.tables.engine.engine import Engine
+    from tacit.tables.language.prepared import Askable, AskableWithValues, Read
+    from tacit.tables.language.show import Statement
 
 
 def as_told(paid: PaidAnswer, as_of: str | None) -> Answer:

@@ -38,15 +38,15 @@ from tacit.errors import BadParameter, Infeasible
 from tacit.numbers import Number, as_given, positive, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
-from tacit.tables.point_counts import chosen_counts, needs_chosen_points
-from tacit.tables.prepared import parse
-from tacit.tables.public_rows import PublicRows, rows_schema
-from tacit.tables.schema import EACH_ROW, Schema, read_schema, write_schema
+from tacit.tables.engine.points import chosen_counts, needs_chosen_points
+from tacit.tables.engine.public_rows import PublicRows, rows_schema
+from tacit.tables.language.prepared import parse
+from tacit.tables.schema.schema import EACH_ROW, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
+    from tacit.tables.engine.engine import Engine
 
 Codes = NDArray[np.int64]
 Marginals = Sequence[Sequence[str]]

@@ -21,17 +21,17 @@ from tacit.book.recipes import Recipe, Values
 from tacit.errors import StreamMismatch
 from tacit.numbers import Number, whole
 from tacit.privacy import Privacy
-from tacit.tables.engine import Guarded
-from tacit.tables.loading import load
-from tacit.tables.prepared import checked_label
-from tacit.tables.schema import Schema
+from tacit.tables.engine.engine import Guarded
+from tacit.tables.language.prepared import checked_label
+from tacit.tables.opening import load
+from tacit.tables.schema.schema import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tacit.analyst.binned import Bins
     from tacit.budget import Budget, Lease, RetryKey
-    from tacit.tables.schema import Person
+    from tacit.tables.schema.schema import Person
 
 
 def open_table(

@@ -22,8 +22,8 @@ from tacit.support import html_table, not_the_rest
 
 if TYPE_CHECKING:
     from tacit.book.recorded import Recorded
-    from tacit.tables.codes import Code
-    from tacit.tables.schema import Column, Schema
+    from tacit.tables.schema.codes import Code
+    from tacit.tables.schema.schema import Column, Schema
 
 
 Saved = TypeVar("Saved")
@@ -65,7 +65,7 @@ class Tabular(ABC):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the rows as Parquet."""
-        from tacit.tables.public_rows import parquet_file
+        from tacit.tables.engine.public_rows import parquet_file
 
         written = parquet_file(self.to_dict())
         with writing(path):

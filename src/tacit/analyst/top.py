@@ -36,9 +36,8 @@ from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, as_given, exact, positive, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
-from tacit.tables.codes import Code
-from tacit.tables.keys import NO_KEYS, KeySet
-from tacit.tables.prepared import (
+from tacit.tables.language.keys import NO_KEYS, KeySet
+from tacit.tables.language.prepared import (
     Askable,
     AskableWithValues,
     CellReads,
@@ -46,13 +45,14 @@ from tacit.tables.prepared import (
     Reader,
     representatives,
 )
-from tacit.tables.question import tables_named
-from tacit.tables.question_key import keys_of_cells, question_key
-from tacit.tables.schema import EACH_ROW, Schema, read_schema, write_schema
+from tacit.tables.language.question_key import keys_of_cells, question_key
+from tacit.tables.language.tree import tables_named
+from tacit.tables.schema.codes import Code
+from tacit.tables.schema.schema import EACH_ROW, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
-    from tacit.tables.engine import Engine
+    from tacit.tables.engine.engine import Engine
 
 _VERSION = 1
 _WIDEST_NOISE = 2**200

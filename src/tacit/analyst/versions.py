@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 from tacit.analyst.paying import table_closed
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.tables.engine import is_engine
-from tacit.tables.frames import is_frame, is_stream
-from tacit.tables.growing import growing_column, window_of
-from tacit.tables.loading import load, load_more
-from tacit.tables.prepared import Reader, checked_label
-from tacit.tables.shard_sets import is_folder
-from tacit.tables.spark import is_spark
-from tacit.tables.together import TogetherEngine
+from tacit.tables.encoded.growing import growing_column, window_of
+from tacit.tables.encoded.shard_sets import is_folder
+from tacit.tables.engine.engine import is_engine
+from tacit.tables.engine.related import TogetherEngine
+from tacit.tables.language.prepared import Reader, checked_label
+from tacit.tables.opening import load, load_more
+from tacit.tables.sources.frames import is_frame, is_stream
+from tacit.tables.sources.spark import is_spark
 
 if TYPE_CHECKING:
-    from tacit.tables.engine import Engine
+    from tacit.tables.engine.engine import Engine
 
 
 class SharedEngine:

@@ -46,10 +46,10 @@ from tacit.errors import (
 from tacit.failures import reason
 from tacit.numbers import whole
 from tacit.support import Uncopyable
-from tacit.tables.prepared import given_by_name
-from tacit.tables.question import Predicate, Question
-from tacit.tables.question_key import question_key
-from tacit.tables.show import predicate as show_predicate
+from tacit.tables.language.prepared import given_by_name
+from tacit.tables.language.question_key import question_key
+from tacit.tables.language.show import predicate as show_predicate
+from tacit.tables.language.tree import Predicate, Question
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from tacit.analyst.watched_plan import WatchedPlan
     from tacit.budget import Lease, PaidAnswer, RetryKey
     from tacit.budget.answers import Telling
-    from tacit.tables.prepared import Askable, AskableWithValues, Read
+    from tacit.tables.language.prepared import Askable, AskableWithValues, Read
 
 
 def as_watch_secret(state: WatchState) -> bytes:

@@ -26,7 +26,7 @@ from tacit.errors import BadParameter, BudgetExhausted, StreamMismatch
 from tacit.numbers import Number, as_given, exact, positive, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
-from tacit.tables.schema import Schema
+from tacit.tables.schema.schema import Schema
 
 if TYPE_CHECKING:
     from tacit.analyst.binned import Bins

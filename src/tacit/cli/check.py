@@ -60,7 +60,7 @@ def check(
                 asking = read(line)
                 stated = table.check(asking.question, params=asking.parameters)
             except QuestionRefused as error:
-                from tacit.tables.show import refusal
+                from tacit.tables.language.show import refusal
 
                 stated = refusal(line, error)
             refused += not stated

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cyclopts import Token
 
     from tacit.analyst.table import Table
-    from tacit.tables.schema import Person
+    from tacit.tables.schema.schema import Person
 
 
 def _whole(kind: type, given: Sequence[Token]) -> int:
@@ -185,7 +185,7 @@ def _named(given: Sequence[str] | None, option: str, example: str) -> dict[str, 
 
 def person_of(column: str | None, each_row: bool) -> Person:
     """A column, or each row; there is no default, because the promise is about people."""
-    from tacit.tables.schema import EACH_ROW
+    from tacit.tables.schema.schema import EACH_ROW
 
     if (column is None) is not each_row:
         raise Misuse(

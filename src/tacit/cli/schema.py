@@ -47,14 +47,14 @@ def schema(
 
     """
     if report:
-        from tacit.tables.report import report_schema
+        from tacit.tables.steward.report import report_schema
 
         sys.stdout.write(str(report_schema(file, schema=schema, table=table)))
         return
     if schema is not None:
         raise BadParameter("schema", str(schema), "it is for --report: leave it out")
 
-    from tacit.tables.propose import NOTE, propose_schema
+    from tacit.tables.steward.propose import NOTE, propose_schema
 
     proposed = propose_schema(file, table=table)
     say(

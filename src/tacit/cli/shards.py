@@ -26,7 +26,7 @@ def clear(folder: Folder, /) -> None:
         The folder that --shards named.
 
     """
-    from tacit.tables.shard_sets import clear as cleared
+    from tacit.tables.encoded.shard_sets import clear as cleared
 
     removed = cleared(folder)
     print(f"{removed} removed" if removed else "there was nothing to remove")
@@ -82,7 +82,7 @@ def make(
         How Spark reads it, such as versionAsOf=7; may be given several times.
 
     """
-    from tacit.tables.loading import make_shards
+    from tacit.tables.opening import make_shards
 
     whose = person_of(person, each_row)
     make_shards(

@@ -29,8 +29,8 @@ from tacit.server.paid import StreamSource
 from tacit.server.releases import spender
 from tacit.server.service import Service, find_plan, list_tables, seen
 from tacit.server.tokens import TokenRecord
-from tacit.tables.schema import Schema
-from tacit.tables.show import name as written
+from tacit.tables.language.show import name as written
+from tacit.tables.schema.schema import Schema
 from tacit.wire import from_json, stream_summary
 
 MOST_ROWS = 150

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tacit.tables.codes import NUMBERS
-from tacit.tables.schema import Column, Schema
-from tacit.tables.show import name as written
+from tacit.tables.language.show import name as written
+from tacit.tables.schema.codes import NUMBERS
+from tacit.tables.schema.schema import Column, Schema
 
 
 def _keyed(schema: Schema) -> Column | None:

@@ -22,10 +22,10 @@ from tacit.page.figures import HEATS
 from tacit.page.lines import AnswerLine
 from tacit.page.rendering import number
 from tacit.page.series import key_in_words
-from tacit.tables.keys import Batch, KeySet, column_key
-from tacit.tables.question import Question, Range, all_hold, conjuncts, with_where
-from tacit.tables.schema import Schema
-from tacit.tables.show import question as show_question
+from tacit.tables.language.keys import Batch, KeySet, column_key
+from tacit.tables.language.show import question as show_question
+from tacit.tables.language.tree import Question, Range, all_hold, conjuncts, with_where
+from tacit.tables.schema.schema import Schema
 
 _MOST_GRIDS = 3
 MOST_CELLS = 400  # to be drawn, of all grids together

@@ -16,7 +16,7 @@ from tacit.server.endpoints import Content
 from tacit.server.rights import sees_all_shares
 from tacit.server.service import Service, list_tables, seen, show_budget
 from tacit.server.tokens import TokenRecord
-from tacit.tables.show import declared_in_words
+from tacit.tables.language.show import declared_in_words
 from tacit.wire import from_json, stream_summary
 
 _LAST = 10  # answers

@@ -35,8 +35,8 @@ from tacit.server.endpoints import Content
 from tacit.server.paid import StreamSource, find_answer
 from tacit.server.service import Service, list_tables
 from tacit.server.tokens import TokenRecord
-from tacit.tables.public_rows import parquet_file
-from tacit.tables.schema import EACH_ROW, Column, most_cells
+from tacit.tables.engine.public_rows import parquet_file
+from tacit.tables.schema.schema import EACH_ROW, Column, most_cells
 from tacit.wire import PaidSummary, paid_summary, to_json
 
 _MOST_LISTED = 30

@@ -18,7 +18,7 @@ from tacit.errors import QuestionRefused
 from tacit.numbers import Number, whole
 from tacit.remote.sending import given_by_name, number, number_or_none, questions_sent, text_of
 from tacit.remote.sending import values as values_sent
-from tacit.tables.schema import EACH_ROW, Schema, read_schema
+from tacit.tables.schema.schema import EACH_ROW, Schema, read_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.binned import Bins
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tacit.analyst.top import Top, TopPlan
     from tacit.book.laplace import Estimate
     from tacit.remote.transport import Transport
-    from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Reader
-    from tacit.tables.show import Statement
+    from tacit.tables.language.prepared import Askable, AskableWithValues, Prepared, Reader
+    from tacit.tables.language.show import Statement
 
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class RemoteReleasingTable:
     @cached_property
     def reader(self) -> Reader:
         """Reads questions by the public schema, as the server does."""
-        from tacit.tables.prepared import Reader
+        from tacit.tables.language.prepared import Reader
 
         return Reader(self.schema, self.as_of, self._cannot, self._labels)
 
@@ -116,7 +116,7 @@ class RemoteReleasingTable:
         Here and wherever a question is asked, its parameters are given by name, or in ``params``:
         only there if they are called as an option is.
         """
-        from tacit.tables.show import Statement, refusal
+        from tacit.tables.language.show import Statement, refusal
 
         text(question, "question", "give a question as text")
         try:

@@ -14,7 +14,7 @@ from tacit.errors import BadParameter
 from tacit.numbers import Number, exact
 
 if TYPE_CHECKING:
-    from tacit.tables.prepared import Askable, AskableWithValues
+    from tacit.tables.language.prepared import Askable, AskableWithValues
 
 _SCALARS = (str, int, float, bool, type(None))
 
@@ -38,7 +38,7 @@ def questions_sent(
     questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
 ) -> tuple[Any, Askable | list[AskableWithValues]]:
     """One question or several, as they are sent; and the same once more, to be read here."""
-    from tacit.tables.prepared import Prepared, parts_of
+    from tacit.tables.language.prepared import Prepared, parts_of
 
     if isinstance(questions, str | Prepared):
         return _sent(questions, parameters), questions
@@ -55,7 +55,7 @@ def given_by_name(
     parameters: Mapping[str, object], params: Mapping[str, object] | None
 ) -> Mapping[str, object]:
     """As the local table takes them; what reads questions is loaded when there is one."""
-    from tacit.tables.prepared import given_by_name
+    from tacit.tables.language.prepared import given_by_name
 
     return given_by_name(parameters, params)
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tacit.book.recipes import Recipe
     from tacit.remote.table import RemoteTable
     from tacit.remote.transport import Transport
-    from tacit.tables.prepared import Askable, AskableWithValues, Read
-    from tacit.tables.show import Statement
+    from tacit.tables.language.prepared import Askable, AskableWithValues, Read
+    from tacit.tables.language.show import Statement
 
 
 class RemoteStream(RemoteHeld):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tacit.analyst.watched_plan import WatchedPlan
     from tacit.remote.table import RemoteTable
     from tacit.remote.transport import Transport
-    from tacit.tables.prepared import Askable, AskableWithValues
+    from tacit.tables.language.prepared import Askable, AskableWithValues
 
 Done = TypeVar("Done")
 

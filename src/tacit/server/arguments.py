@@ -12,7 +12,7 @@ from tacit.analyst.public_model import ModelRows, rows_of_codes
 from tacit.analyst.question_class import Ordered, Questions
 from tacit.server import messages
 from tacit.server.service import given
-from tacit.tables.schema import Schema
+from tacit.tables.schema.schema import Schema
 
 
 class Arguments(NamedTuple):

@@ -19,9 +19,9 @@ from tacit.errors import BadConfiguration, BadParameter, TacitError
 from tacit.numbers import whole
 from tacit.postgres import URL, with_password_file
 from tacit.server.toml_lines import lines_of
-from tacit.tables.prepared import checked_label
-from tacit.tables.schema import EACH_ROW, EachRow, read_schema
-from tacit.tables.spill import byte_limit
+from tacit.tables.language.prepared import checked_label
+from tacit.tables.schema.schema import EACH_ROW, EachRow, read_schema
+from tacit.tables.sources.spill import byte_limit
 
 T = TypeVar("T")
 

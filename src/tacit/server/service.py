@@ -41,12 +41,12 @@ from tacit.server.stopped import StoppedFile
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
 from tacit.server.underway import Underway
 from tacit.support import Closing
-from tacit.tables.schema import write_schema
+from tacit.tables.schema.schema import write_schema
 from tacit.wire import stream_summary, summary, to_json
 
 if TYPE_CHECKING:
     from tacit.budget import Share, StreamState
-    from tacit.tables.show import Statement
+    from tacit.tables.language.show import Statement
 
 _REFUSALS = 200  # that are remembered
 _PATIENCE_SECONDS = 1.0  # with questions that are being answered when a server ends

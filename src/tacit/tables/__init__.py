@@ -15,37 +15,37 @@ from typing import TYPE_CHECKING
 from tacit.support import loader
 
 if TYPE_CHECKING:
-    from tacit.tables.engine import Engine
-    from tacit.tables.keys import Batch
-    from tacit.tables.loading import load
-    from tacit.tables.prepared import Prepared, check, parse, parse_batch, prepare
-    from tacit.tables.propose import propose_schema
-    from tacit.tables.question import Question
-    from tacit.tables.report import report_schema
-    from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
-    from tacit.tables.show import Statement
-    from tacit.tables.text_format import TextFormat
+    from tacit.tables.engine.engine import Engine
+    from tacit.tables.language.keys import Batch
+    from tacit.tables.language.prepared import Prepared, check, parse, parse_batch, prepare
+    from tacit.tables.language.show import Statement
+    from tacit.tables.language.tree import Question
+    from tacit.tables.opening import load
+    from tacit.tables.schema.schema import EACH_ROW, Column, Schema, read_schema, write_schema
+    from tacit.tables.schema.text_format import TextFormat
+    from tacit.tables.steward.propose import propose_schema
+    from tacit.tables.steward.report import report_schema
 
 # Every public name and its module, loaded on first use: proposing a schema needs no SQL.
 _HOME = {
-    "EACH_ROW": "tacit.tables.schema",
-    "Batch": "tacit.tables.keys",
-    "Column": "tacit.tables.schema",
-    "Engine": "tacit.tables.engine",
-    "Prepared": "tacit.tables.prepared",
-    "Question": "tacit.tables.question",
-    "Schema": "tacit.tables.schema",
-    "Statement": "tacit.tables.show",
-    "TextFormat": "tacit.tables.text_format",
-    "check": "tacit.tables.prepared",
-    "load": "tacit.tables.loading",
-    "parse": "tacit.tables.prepared",
-    "parse_batch": "tacit.tables.prepared",
-    "prepare": "tacit.tables.prepared",
-    "propose_schema": "tacit.tables.propose",
-    "read_schema": "tacit.tables.schema",
-    "report_schema": "tacit.tables.report",
-    "write_schema": "tacit.tables.schema",
+    "EACH_ROW": "tacit.tables.schema.schema",
+    "Batch": "tacit.tables.language.keys",
+    "Column": "tacit.tables.schema.schema",
+    "Engine": "tacit.tables.engine.engine",
+    "Prepared": "tacit.tables.language.prepared",
+    "Question": "tacit.tables.language.tree",
+    "Schema": "tacit.tables.schema.schema",
+    "Statement": "tacit.tables.language.show",
+    "TextFormat": "tacit.tables.schema.text_format",
+    "check": "tacit.tables.language.prepared",
+    "load": "tacit.tables.opening",
+    "parse": "tacit.tables.language.prepared",
+    "parse_batch": "tacit.tables.language.prepared",
+    "prepare": "tacit.tables.language.prepared",
+    "propose_schema": "tacit.tables.steward.propose",
+    "read_schema": "tacit.tables.schema.schema",
+    "report_schema": "tacit.tables.steward.report",
+    "write_schema": "tacit.tables.schema.schema",
 }
 
 __all__ = [

@@ -31,14 +31,12 @@ from hypothesis import strategies as st
 
 from tacit.book.coins import InsecureTestCoins
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
-from tacit.tables.abilities import ABILITIES, refuse_beyond
-from tacit.tables.codes import rank_of_double
-from tacit.tables.engine import Engine
-from tacit.tables.keys import KeySet, column_key
-from tacit.tables.loading import load
-from tacit.tables.person_rows import totals_by_cell
-from tacit.tables.prepared import parse, parse_batch, prepare
-from tacit.tables.question import (
+from tacit.tables.engine.engine import Engine
+from tacit.tables.engine.person_rows import totals_by_cell
+from tacit.tables.language.abilities import ABILITIES, refuse_beyond
+from tacit.tables.language.keys import KeySet, column_key
+from tacit.tables.language.prepared import parse, parse_batch, prepare
+from tacit.tables.language.tree import (
     TRUE,
     Constant,
     People,
@@ -51,7 +49,9 @@ from tacit.tables.question import (
     all_of,
     with_where,
 )
-from tacit.tables.schema import EACH_ROW, Column, Person, Schema, read_schema, write_schema
+from tacit.tables.opening import load
+from tacit.tables.schema.codes import rank_of_double
+from tacit.tables.schema.schema import EACH_ROW, Column, Person, Schema, read_schema, write_schema
 from tacit.testing import meaning
 from tacit.testing.meaning import TOML, Pred, RawRow, Summand, code_of
 from tacit.testing.random_questions import NOTES, conditions, questions, tables

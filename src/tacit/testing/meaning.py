@@ -14,8 +14,8 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from tacit.tables.codes import rank_of_double
-from tacit.tables.schema import EACH_ROW, Column
+from tacit.tables.schema.codes import rank_of_double
+from tacit.tables.schema.schema import EACH_ROW, Column
 
 TOML = """
 max_rows = 3

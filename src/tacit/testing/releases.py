@@ -32,9 +32,9 @@ from tacit.budget import Budget
 from tacit.errors import BudgetExhausted, EngineFailed, QuestionRefused, TacitError
 from tacit.numerics.clopper_pearson import clopper_pearson_high, clopper_pearson_low
 from tacit.privacy import Privacy
-from tacit.tables.engine import Engine
-from tacit.tables.loading import load
-from tacit.tables.schema import Schema
+from tacit.tables.engine.engine import Engine
+from tacit.tables.opening import load
+from tacit.tables.schema.schema import Schema
 
 Probabilities = Mapping[Any, Fraction | float]
 
@@ -130,7 +130,7 @@ total = [0, 4]
         return load(file, person=PERSON, name="people", schema=self.TOML)
 
     def _schema(self) -> Schema:
-        from tacit.tables.schema import read_schema
+        from tacit.tables.schema.schema import read_schema
 
         return read_schema(self.TOML, name="people", person=PERSON)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.book.answer import Answer
     from tacit.book.chance import ChanceAbove
     from tacit.book.laplace import Estimate
-    from tacit.tables.show import Statement
+    from tacit.tables.language.show import Statement
 
 _MOST_NOISES = 2**40  # in one estimate
 _WIDEST_SCALE = 2**200  # the largest that coins draw; a wider error bar would take long to find
@@ -179,7 +179,7 @@ def _write_statement(statement: Statement) -> Json:
 
 
 def _read_statement(fields: Json) -> Statement:
-    from tacit.tables.show import Statement
+    from tacit.tables.language.show import Statement
 
     return Statement(
         text=string(fields["question"]),

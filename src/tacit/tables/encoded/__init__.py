@@ -1,0 +1,1 @@
+"""Rows as narrow codes, in memory or in mapped files."""

@@ -1,0 +1,1 @@
+"""What answers questions from encoded rows."""

@@ -1,0 +1,1 @@
+"""What is declared about a table: its columns, its people, and how its source is written."""
