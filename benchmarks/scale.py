@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.bench_tables import SCHEMA as EIGHT_COLUMNS
 from benchmarks.bench_tables import generated
 from tacit.tables import EACH_ROW, parse, read_schema
-from tacit.tables.encoded.columns import Held
+from tacit.tables.encoded.columns import EncodedColumn
 from tacit.tables.encoded.layout import WORD, Layout, every_row
 from tacit.tables.encoded.shards import Shard
 from tacit.tables.encoded.workers import Work
@@ -45,7 +45,10 @@ def main() -> None:
     rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**9
     rows -= rows % 64
     random = np.random.default_rng(7)
-    held = {name: Held(random.integers(0, 200, rows, dtype=np.uint8), 199, 0) for name in COLUMNS}
+    held = {
+        name: EncodedColumn(random.integers(0, 200, rows, dtype=np.uint8), 199, 0)
+        for name in COLUMNS
+    }
     print(f"| {rows:,} rows, one core | processor time |\n|---|---|")
     for person, layout in ((EACH_ROW, every_row(rows)), ("pid", _of_people(rows))):
         _measured(person, layout, held)
@@ -68,7 +71,7 @@ def _of_people(rows: int) -> Layout:
     )
 
 
-def _measured(person: Person, layout: Layout, held: dict[str, Held]) -> None:
+def _measured(person: Person, layout: Layout, held: dict[str, EncodedColumn]) -> None:
     schema = read_schema(SCHEMA, name="visits", person=person)
     counted = "rows" if person is EACH_ROW else f"people of {ROWS_EACH} rows"
     with BitmapEngine(schema, [Shard(layout, held)], limit=8 * 2**30) as engine:

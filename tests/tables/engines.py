@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.tables import EACH_ROW, Engine, Schema, read_schema
-from tacit.tables.encoded.columns import Held, hold_numbers, hold_words, placed
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, hold_words, placed
 from tacit.tables.encoded.layout import by_person, every_row
 from tacit.tables.encoded.shard_sets import new_set, write
 from tacit.tables.encoded.shards import Shard
@@ -128,5 +128,5 @@ def quick(rows: Sequence[RawRow], person: Person, limit: int = 2**20) -> Engine:
     return BitmapEngine(schema, [Shard(layout, columns)], limit=limit)
 
 
-def _text(codes: list[int], nulls: np.ndarray, words: list[str]) -> Held:
+def _text(codes: list[int], nulls: np.ndarray, words: list[str]) -> EncodedColumn:
     return hold_words(np.array(codes, dtype=np.int64), nulls, len(words), lambda: words)

@@ -17,7 +17,7 @@ from tacit.errors import EngineFailed
 from tacit.tables import EACH_ROW
 from tacit.tables.encoded import fetching
 from tacit.tables.encoded.building import LONGEST, NumberColumn, TextColumn
-from tacit.tables.encoded.columns import Held, hold_numbers, placed
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, placed
 from tacit.tables.encoded.layout import narrowest
 from tacit.tables.encoded.packed_words import packed, put_in_order, sorted_places
 from tacit.tables.schema.schema import read_schema
@@ -118,7 +118,7 @@ def built(words: list[str | None], sizes: list[int]) -> TextColumn:
     return column
 
 
-def check(held: Held, words: list[str | None]) -> None:
+def check(held: EncodedColumn, words: list[str | None]) -> None:
     known = {word for word in words if word is not None}
     assert list(held.words) == sorted(known)
     assert held.top == len(known) - 1
@@ -243,7 +243,7 @@ def test_words_are_sorted_as_python_sorts_them(some: set[str]) -> None:
 EXTREMES = [-(2**63), -(2**63) + 1, -1, 0, 1, 255, 256, 2**32, 2**63 - 1]
 
 
-def numbers(values: list[int | None], low: int, high: int, sizes: list[int]) -> Held:
+def numbers(values: list[int | None], low: int, high: int, sizes: list[int]) -> EncodedColumn:
     kind = narrowest(high - low)
     column, at = NumberColumn(len(values), kind, low), 0
     for size in sizes:

@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.encoded.columns import Held, hold_numbers, hold_words, ranks_of_doubles
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, hold_words, ranks_of_doubles
 from tacit.tables.encoded.shards import Shard
 from tacit.tables.engine.bitmaps import BitmapEngine
 from tacit.tables.schema.codes import Code
@@ -59,7 +59,7 @@ def _uniform(schema: Schema, seed: int, what: str, count: int) -> NDArray[np.flo
     return (words >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def _person(column: Column, whose: NDArray[np.int64], people: int) -> Held:
+def _person(column: Column, whose: NDArray[np.int64], people: int) -> EncodedColumn:
     nobody = np.zeros(len(whose), dtype=np.bool_)
     if column.type == "text":
         names = [f"person {number:0{len(str(people))}}" for number in range(people)]
@@ -67,7 +67,7 @@ def _person(column: Column, whose: NDArray[np.int64], people: int) -> Held:
     return hold_numbers(whose + 1, nobody)
 
 
-def _values(schema: Schema, seed: int, column: Column, count: int) -> Held:
+def _values(schema: Schema, seed: int, column: Column, count: int) -> EncodedColumn:
     where = _uniform(schema, seed, f"value of {column.name}", count) ** 2
     nulls = _uniform(schema, seed, f"null of {column.name}", count) < 1 / _ONE_NULL_IN
     if column.type == "text":
@@ -84,7 +84,7 @@ def _values(schema: Schema, seed: int, column: Column, count: int) -> Held:
 
 def _text(
     keys: Sequence[Code] | None, where: NDArray[np.float64], nulls: NDArray[np.bool_]
-) -> Held:
+) -> EncodedColumn:
     listed = [str(key) for key in keys or _WORDS]
     words = sorted(listed)
     place = np.array([words.index(word) for word in listed])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import kernel
-from tacit.tables.encoded.columns import Held, hold_numbers, ranks_of_doubles, with_room
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, ranks_of_doubles, with_room
 from tacit.tables.encoded.layout import Codes, narrowest
 from tacit.tables.encoded.packed_words import PackedWords, put_in_order, sorted_places
 from tacit.tables.sources.arrow_chunks import ChunkColumn
@@ -50,13 +50,13 @@ class NumberColumn:
             self._most = most if self._least is None else max(self._most, most)
             self._least = least if self._least is None else min(self._least, least)
 
-    def held(self) -> Held:
+    def held(self) -> EncodedColumn:
         """The column, still by row; to be called once."""
         rows = len(self._codes)
         if self._least is None:
             codes = with_room(rows, np.uint8)
             codes[:] = 0
-            return Held(codes, -1, 0)  # NULL has code 0
+            return EncodedColumn(codes, -1, 0)  # NULL has code 0
         top = self._most - self._least
         if top + 1 >= 2**64:  # no room for the code of NULL
             nulls = np.zeros(rows, np.bool_)
@@ -66,7 +66,7 @@ class NumberColumn:
         self._offset(top)
         for where, octets in self._nulls:
             self._codes[where][_bits(octets, where)] = top + 1
-        return Held(self._codes, top, self._low + self._least)
+        return EncodedColumn(self._codes, top, self._low + self._least)
 
     @property
     def _numbers(self) -> NDArray[Any]:
@@ -138,7 +138,7 @@ class TextColumn:
         self._table = np.zeros(2 * len(self._table), np.uint64)
         return True
 
-    def held(self) -> Held:
+    def held(self) -> EncodedColumn:
         """The column, still by row; to be called once, if it fits."""
         count, ends = self._count, self._ends[: self._count].copy()
         words = PackedWords(self._letters[: int(ends[-1]) if count else 0], ends)
@@ -152,4 +152,4 @@ class TextColumn:
             self._codes = with_room(len(given), narrowest(count))
         for at in range(0, len(given), _SOME):
             self._codes[at : at + _SOME] = ranks[given[at : at + _SOME]]
-        return Held(self._codes, count - 1, None, _words=put_in_order(words, order))
+        return EncodedColumn(self._codes, count - 1, None, _words=put_in_order(words, order))

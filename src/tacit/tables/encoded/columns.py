@@ -36,7 +36,7 @@ CodeSet = CodeIntervals | CodeTable
 
 
 @dataclass(slots=True)
-class Held:
+class EncodedColumn:
     """A column in memory: its codes by slot, and how values map to codes."""
 
     codes: Codes
@@ -228,19 +228,19 @@ def numbered(codes: Codes) -> NDArray[np.int64]:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def hold_numbers(values: NDArray[np.int64], nulls: NDArray[np.bool_]) -> Held:
+def hold_numbers(values: NDArray[np.int64], nulls: NDArray[np.bool_]) -> EncodedColumn:
     """A number column as codes, still by row."""
     present = values[~nulls] if nulls.any() else values
     if not len(present):
-        return Held(np.zeros(len(values), dtype=np.uint8), -1, 0)  # NULL has code 0
+        return EncodedColumn(np.zeros(len(values), dtype=np.uint8), -1, 0)  # NULL has code 0
     base, top = int(present.min()), int(present.max()) - int(present.min())
     if top + 1 >= 2**64:  # no room for the code of NULL: list the values instead
         words, inverse = np.unique(values, return_inverse=True)
         codes = np.where(nulls, len(words), inverse).astype(narrowest(len(words)))
-        return Held(codes, len(words) - 1, None, _words=words.tolist())
+        return EncodedColumn(codes, len(words) - 1, None, _words=words.tolist())
     offsets = values.view(np.uint64) - np.uint64(base % 2**64)
     offsets[nulls] = top + 1
-    return Held(offsets.astype(narrowest(top + 1), copy=False), top, base)
+    return EncodedColumn(offsets.astype(narrowest(top + 1), copy=False), top, base)
 
 
 def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -275,7 +275,7 @@ def _by_slot(codes: Codes, slots: int) -> Codes:
     return copied
 
 
-def placed(held: Held, slots: int, slot_of_row: RowSlots | None) -> Held:
+def placed(held: EncodedColumn, slots: int, slot_of_row: RowSlots | None) -> EncodedColumn:
     """The column by slot; slots without a row get the code of NULL."""
     if slot_of_row is None:
         codes = _by_slot(held.codes, slots)
@@ -292,14 +292,14 @@ def hold_words(
     nulls: NDArray[np.bool_],
     count: int,
     read: Callable[[], Sequence[str]],
-) -> Held:
+) -> EncodedColumn:
     """A text column whose distinct values were numbered in order, still by row."""
     kept = np.where(nulls, count, codes).astype(narrowest(count))
-    return Held(kept, count - 1, None, read)
+    return EncodedColumn(kept, count - 1, None, read)
 
 
 def comparison(
-    schema: Schema, tree: SameOrder, left: Held, right: Held
+    schema: Schema, tree: SameOrder, left: EncodedColumn, right: EncodedColumn
 ) -> Callable[[Codes, Codes], NDArray[np.bool_]]:
     """A comparison of the codes of two columns; where one is NULL, the result means nothing."""
     compare = np.equal if tree.equal else np.less_equal
@@ -316,7 +316,7 @@ def comparison(
     scales = [(step * steps[0].denominator * steps[1].denominator).numerator for step in steps]
     factors = [scale // gcd(*scales) for scale in scales]
 
-    def scaled(held: Held, codes: Codes, factor: int) -> NDArray[Any]:
+    def scaled(held: EncodedColumn, codes: Codes, factor: int) -> NDArray[Any]:
         values = held.values(codes)
         return values * factor if held.reach * factor < 2**63 else values.astype(object) * factor
 

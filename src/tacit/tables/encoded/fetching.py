@@ -15,7 +15,7 @@ import numpy as np
 from tacit import kernel
 from tacit.errors import EngineFailed
 from tacit.tables.encoded.building import LONGEST, NumberColumn, TextColumn
-from tacit.tables.encoded.columns import Held, hold_numbers, hold_words, with_room
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, hold_words, with_room
 from tacit.tables.encoded.layout import Codes, narrowest
 from tacit.tables.encoded.packed_words import PackedWords
 from tacit.tables.encoded.shards import Shard
@@ -81,18 +81,18 @@ def at_once(rows: int) -> int:
     return min(MOST_COLUMNS, MOST_VALUES // min(max(rows, 1), CHUNK))
 
 
-def read_columns(source: CodeSource, schema: Schema, rows: int) -> dict[str, Held]:
+def read_columns(source: CodeSource, schema: Schema, rows: int) -> dict[str, EncodedColumn]:
     """Columns by row, in one scan if there are not very many.
 
     DuckDB keeps the order of rows from table to table, and to its results.
     """
-    columns: dict[str, Held] = {}
+    columns: dict[str, EncodedColumn] = {}
     for start in range(0, len(schema.columns), at_once(rows)):
         columns |= _read_block(source, schema.columns[start : start + at_once(rows)], rows)
     return columns
 
 
-def read_column(source: CodeSource, column: Column, rows: int) -> Held:
+def read_column(source: CodeSource, column: Column, rows: int) -> EncodedColumn:
     """One column of so many rows."""
     return _read_block(source, [column], rows)[column.name]
 
@@ -111,7 +111,9 @@ def no_rows(schema: Schema) -> Shard:
     )
 
 
-def _read_block(source: CodeSource, columns: Sequence[Column], rows: int) -> dict[str, Held]:
+def _read_block(
+    source: CodeSource, columns: Sequence[Column], rows: int
+) -> dict[str, EncodedColumn]:
     """Columns that one query gives, in one scan but for those with long words."""
     numbered = [each for each in columns if each.type != "text" or kernel.compiled is not None]
     read = _built(source, numbered, rows) if numbered else {}
@@ -122,7 +124,7 @@ def _read_block(source: CodeSource, columns: Sequence[Column], rows: int) -> dic
     return read
 
 
-def _built(source: CodeSource, columns: Sequence[Column], rows: int) -> dict[str, Held]:
+def _built(source: CodeSource, columns: Sequence[Column], rows: int) -> dict[str, EncodedColumn]:
     """Columns in one scan, as their rows come; without those that have long words."""
     built: dict[str, NumberColumn | TextColumn] = {}
     for column in columns:
@@ -166,7 +168,9 @@ def _narrow(column: Column, ends: Ends) -> str:
 # Text columns that are not numbered as they come
 
 
-def _listed(connection: duckdb.DuckDBPyConnection, table: str, column: Column, rows: int) -> Held:
+def _listed(
+    connection: duckdb.DuckDBPyConnection, table: str, column: Column, rows: int
+) -> EncodedColumn:
     """A text column whose words DuckDB lists in order."""
     run = connection.execute
     run(f"CREATE OR REPLACE TABLE texts AS SELECT {quoted(column.name)} AS word FROM {table}")
@@ -178,7 +182,7 @@ def _listed(connection: duckdb.DuckDBPyConnection, table: str, column: Column, r
     codes = _by_mark(connection, rows) if count else None
     if codes is None:
         codes = _by_word(connection, rows, count)
-    held = Held(codes, count - 1, None, _words=_packed(connection))
+    held = EncodedColumn(codes, count - 1, None, _words=_packed(connection))
     run("DROP TABLE listed; DROP TABLE texts")
     return held
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameter
 from tacit.numbers import as_given, exact
-from tacit.tables.encoded.columns import Held, hold_numbers, hold_words, numbered
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, hold_words, numbered
 from tacit.tables.encoded.shard_sets import new_set, write
 from tacit.tables.encoded.shards import Shard
 from tacit.tables.schema.codes import NUMBERS, Unfit, double_of_rank
@@ -103,7 +103,9 @@ def _literal(column: Column, code: int) -> str:
 # Joining rows
 
 
-def joined(schema: Schema, first: Mapping[str, Held], then: Mapping[str, Held]) -> dict[str, Held]:
+def joined(
+    schema: Schema, first: Mapping[str, EncodedColumn], then: Mapping[str, EncodedColumn]
+) -> dict[str, EncodedColumn]:
     """Columns by row: the rows of one after those of the other."""
     return {
         name: (_texts if schema.column(name).type == "text" else _numbers)(held, then[name])
@@ -111,13 +113,13 @@ def joined(schema: Schema, first: Mapping[str, Held], then: Mapping[str, Held]) 
     }
 
 
-def _numbers(first: Held, then: Held) -> Held:
+def _numbers(first: EncodedColumn, then: EncodedColumn) -> EncodedColumn:
     nulls = np.concatenate([held.codes == held.null for held in (first, then)])
     values = np.concatenate([held.values(held.codes) for held in (first, then)])
     return hold_numbers(np.where(nulls, 0, values), nulls)
 
 
-def _texts(first: Held, then: Held) -> Held:
+def _texts(first: EncodedColumn, then: EncodedColumn) -> EncodedColumn:
     words = sorted({*first.words, *then.words})
     place = {word: number for number, word in enumerate(words)}
     codes = np.concatenate(
@@ -129,7 +131,7 @@ def _texts(first: Held, then: Held) -> Held:
     return hold_words(codes, codes == len(words), len(words), lambda: words)
 
 
-def chosen(rows: Mapping[str, Held], which: NDArray[np.bool_]) -> dict[str, Held]:
+def chosen(rows: Mapping[str, EncodedColumn], which: NDArray[np.bool_]) -> dict[str, EncodedColumn]:
     """Some of the rows."""
     return {name: replace(held, codes=held.codes[which]) for name, held in rows.items()}
 
@@ -137,7 +139,9 @@ def chosen(rows: Mapping[str, Held], which: NDArray[np.bool_]) -> dict[str, Held
 # Joining shards
 
 
-def homes(schema: Schema, shards: Sequence[Shard], rows: Mapping[str, Held]) -> NDArray[np.int64]:
+def homes(
+    schema: Schema, shards: Sequence[Shard], rows: Mapping[str, EncodedColumn]
+) -> NDArray[np.int64]:
     """For each row the number of its shard: the one that holds its person.
 
     All rows of somebody new go to one shard, it does not matter which.
@@ -177,7 +181,9 @@ def grown(
                 yield number, Shard.of(schema, part)
 
 
-def _parts(schema: Schema, rows: Mapping[str, Held], most: int) -> Iterator[Mapping[str, Held]]:
+def _parts(
+    schema: Schema, rows: Mapping[str, EncodedColumn], most: int
+) -> Iterator[Mapping[str, EncodedColumn]]:
     """All rows, or parts of them by person if there are too many for one."""
     first = next(iter(rows.values()))
     parts = -(-len(first.codes) // most)

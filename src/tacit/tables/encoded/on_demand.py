@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.encoded.columns import Held, placed
+from tacit.tables.encoded.columns import EncodedColumn, placed
 from tacit.tables.encoded.fetching import CodeSource, read_column
 from tacit.tables.encoded.layout import Layout, RowSlots, every_row
 from tacit.tables.encoded.shards import layout_of
@@ -23,7 +23,7 @@ from tacit.tables.sources.normal_form import code_ends, normal_form, raw_names
 from tacit.tables.sources.source import Source
 
 
-class ColumnsOnDemand(Mapping[str, Held]):
+class ColumnsOnDemand(Mapping[str, EncodedColumn]):
     """The columns of a source by slot.  Only who is where is read at once."""
 
     def __init__(self, source: Source, schema: Schema, rows: int) -> None:
@@ -31,7 +31,7 @@ class ColumnsOnDemand(Mapping[str, Held]):
         self._schema = schema
         self._stamp = source.stamp()
         self._count = rows
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, EncodedColumn] = {}
         self._there: NDArray[np.bool_] | None = None  # whose row it is is known; None if of all
         self._slots: RowSlots | None = None
         self.layout: Layout
@@ -40,7 +40,7 @@ class ColumnsOnDemand(Mapping[str, Held]):
         else:
             self.layout = every_row(rows)
 
-    def __getitem__(self, name: str) -> Held:
+    def __getitem__(self, name: str) -> EncodedColumn:
         held = self._held.get(name)
         if held is None:
             held = placed(self._rows(self._schema.column(name)), self.layout.slots, self._slots)
@@ -60,11 +60,11 @@ class ColumnsOnDemand(Mapping[str, Held]):
             held = replace(held, codes=held.codes[self._there])
         self.layout, self._slots = layout_of(held)
 
-    def _rows(self, column: Column) -> Held:
+    def _rows(self, column: Column) -> EncodedColumn:
         held = self._read(column)
         return held if self._there is None else replace(held, codes=held.codes[self._there])
 
-    def _read(self, column: Column) -> Held:
+    def _read(self, column: Column) -> EncodedColumn:
         """A column of all rows of the file, as it was when it was opened."""
         source = self._source
         source.refuse_changed(self._stamp)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.encoded.columns import Held, is_dense, numbered, placed
+from tacit.tables.encoded.columns import EncodedColumn, is_dense, numbered, placed
 from tacit.tables.encoded.layout import Layout, RowSlots, by_person, every_row, unpack
 from tacit.tables.encoded.packed_words import PackedWords, packed
 from tacit.tables.schema.schema import Schema
@@ -58,15 +58,15 @@ class Shard:
     """Some people with all their rows: where the rows are, and the columns by slot."""
 
     layout: Layout
-    columns: Mapping[str, Held]
+    columns: Mapping[str, EncodedColumn]
 
     @classmethod
-    def of(cls, schema: Schema, columns: Mapping[str, Held]) -> Shard:
+    def of(cls, schema: Schema, columns: Mapping[str, EncodedColumn]) -> Shard:
         """The shard of columns that are still by row."""
         return cls.from_rows(schema, dict(columns))
 
     @classmethod
-    def from_rows(cls, schema: Schema, columns: dict[str, Held]) -> Shard:
+    def from_rows(cls, schema: Schema, columns: dict[str, EncodedColumn]) -> Shard:
         """The same, one column after the other: ``columns`` is emptied, for memory's sake."""
         if isinstance(schema.person, str):
             layout, slots = layout_of(columns[schema.person])
@@ -76,7 +76,7 @@ class Shard:
         return cls(layout, {name: placed(columns.pop(name), layout.slots, slots) for name in names})
 
     @property
-    def rows(self) -> dict[str, Held]:
+    def rows(self) -> dict[str, EncodedColumn]:
         """Its columns by row, in some order that is the same for all of them."""
         there = unpack(self.layout.filled)
         return {name: replace(held, codes=held.codes[there]) for name, held in self.columns.items()}
@@ -156,7 +156,7 @@ def map_shard(path: Path, sha256: str, noted: FileStamp | None = None) -> Shard:
     return Shard(layout, {each["name"]: _held(each, array) for each in head["columns"]})
 
 
-def _held(entry: Head, array: Callable[[Head], NDArray[Any]]) -> Held:
+def _held(entry: Head, array: Callable[[Head], NDArray[Any]]) -> EncodedColumn:
     def read_texts() -> Sequence[str]:
         return PackedWords(array(entry["texts"]), array(entry["ends"]))
 
@@ -165,9 +165,9 @@ def _held(entry: Head, array: Callable[[Head], NDArray[Any]]) -> Held:
         return numbers
 
     read = read_numbers if "numbers" in entry else read_texts
-    return Held(array(entry["codes"]), entry["top"], entry["base"], read)
+    return EncodedColumn(array(entry["codes"]), entry["top"], entry["base"], read)
 
 
-def layout_of(person: Held) -> tuple[Layout, RowSlots]:
+def layout_of(person: EncodedColumn) -> tuple[Layout, RowSlots]:
     """Where the rows of these people lie; the column is still by row and has no NULL."""
     return by_person(person.codes if is_dense(person.codes) else numbered(person.codes))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import kernel
-from tacit.tables.encoded.columns import CodeSet, Held, comparison
+from tacit.tables.encoded.columns import CodeSet, EncodedColumn, comparison
 from tacit.tables.encoded.layout import WORD, BitWords, Codes, Layout, pack, unpack
 from tacit.tables.engine.bit_slices import BitSlices, sliced
 from tacit.tables.engine.cache import Cache
@@ -198,7 +198,7 @@ class Bitmaps:
     """Where predicates are TRUE of the rows of one layout.  One thread at a time may use it."""
 
     def __init__(
-        self, schema: Schema, layout: Layout, columns: Mapping[str, Held], limit: int
+        self, schema: Schema, layout: Layout, columns: Mapping[str, EncodedColumn], limit: int
     ) -> None:
         self._schema, self._layout, self._columns = schema, layout, columns
         most = limit // (layout.words * 8 + _ENTRY_BYTES)
@@ -301,7 +301,7 @@ class Bitmaps:
             range_ = column.codes, column.codes.itemsize, *codes[0]
         return Unbuilt(self._in(column, codes), range_)
 
-    def _in(self, column: Held, codes: CodeSet) -> Maker:
+    def _in(self, column: EncodedColumn, codes: CodeSet) -> Maker:
         # Slots without a row have the code of NULL, too.
         null = not isinstance(codes, np.ndarray) and codes[-1:] and codes[-1][1] == column.null
 
@@ -343,7 +343,9 @@ def _intersection(ranges: Sequence[Range]) -> Range:
     return Range(ranges[0].column, max(lows, default=None), min(highs, default=None))
 
 
-def _known(column: Held, holds: Callable[[Codes], NDArray[np.bool_]], wanted: bool) -> Maker:
+def _known(
+    column: EncodedColumn, holds: Callable[[Codes], NDArray[np.bool_]], wanted: bool
+) -> Maker:
     """Whether a condition on codes is TRUE, or FALSE; that of NULL is neither."""
 
     def make(slots: Slots) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameter, EngineFailed
 from tacit.failures import withheld
-from tacit.tables.encoded.columns import Held
+from tacit.tables.encoded.columns import EncodedColumn
 from tacit.tables.encoded.layout import Layout, unpack
 from tacit.tables.encoded.shards import Shard
 from tacit.tables.engine.bit_trees import Bitmaps, people_of_conjunction, words_of
@@ -125,7 +125,9 @@ class Part:
 
     def _having(
         self, term: Having
-    ) -> tuple[Having, Schema, Layout, Mapping[str, Held], Matching, Mapping[str, Matching]]:
+    ) -> tuple[
+        Having, Schema, Layout, Mapping[str, EncodedColumn], Matching, Mapping[str, Matching]
+    ]:
         """What finds out of whom a condition holds."""
         matching = self.bitmaps.matching(term.where)
         tallied = {name: self.bitmaps.matching(tally.where) for name, tally in term.tallies}

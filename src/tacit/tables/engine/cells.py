@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.encoded.columns import Held
+from tacit.tables.encoded.columns import EncodedColumn
 from tacit.tables.encoded.layout import BitWords, Codes, Layout, narrowest, unpack
 from tacit.tables.engine.totals import SAFE, Matching, wide
 from tacit.tables.language.tree import (
@@ -125,7 +125,7 @@ def _equalities(
 
 
 def count_cells(
-    group: CellGroup, layout: Layout, columns: Mapping[str, Held], matching: Matching
+    group: CellGroup, layout: Layout, columns: Mapping[str, EncodedColumn], matching: Matching
 ) -> list[int] | None:
     """The totals of a group's terms in one scan, or None if there are too many combinations."""
     asked = [list(dict.fromkeys(values)) for values in zip(*group.cells, strict=True)]
@@ -144,7 +144,7 @@ def count_product(
     like: Term,
     keys: Mapping[str, Sequence[Code]],
     layout: Layout,
-    columns: Mapping[str, Held],
+    columns: Mapping[str, EncodedColumn],
     matching: Matching,
 ) -> NDArray[Any]:
     """The totals of a term in every combination of different values of some columns, in order."""
@@ -153,7 +153,11 @@ def count_product(
 
 
 def _scanned(
-    like: Term, keys: _Keys, layout: Layout, columns: Mapping[str, Held], matching: Matching
+    like: Term,
+    keys: _Keys,
+    layout: Layout,
+    columns: Mapping[str, EncodedColumn],
+    matching: Matching,
 ) -> NDArray[Any]:
     """The total of each cell."""
     adder, first = _Adder(like, columns, keys.count), 0
@@ -206,7 +210,10 @@ class _Keys:
     """
 
     def __init__(
-        self, columns: Sequence[Held], asked: Sequence[Sequence[Code]], listed: Integers | None
+        self,
+        columns: Sequence[EncodedColumn],
+        asked: Sequence[Sequence[Code]],
+        listed: Integers | None,
     ) -> None:
         sizes = [len(values) for values in asked]
         every = prod(sizes)
@@ -249,7 +256,7 @@ class _Keys:
 
 
 def _finder(
-    column: Held, asked: Sequence[Code], step: int, missing: int
+    column: EncodedColumn, asked: Sequence[Code], step: int, missing: int
 ) -> Callable[[Codes], Integers]:
     """From codes to ``step`` times the place of their value among the asked; else −missing."""
     codes, places = _codes_of(column, asked)
@@ -270,7 +277,7 @@ def _finder(
     return find
 
 
-def _codes_of(column: Held, asked: Sequence[Code]) -> tuple[NDArray[np.uint64], Integers]:
+def _codes_of(column: EncodedColumn, asked: Sequence[Code]) -> tuple[NDArray[np.uint64], Integers]:
     """The codes of those asked values that the column has, and their places."""
     pairs = [
         (low, place)
@@ -284,7 +291,7 @@ def _codes_of(column: Held, asked: Sequence[Code]) -> tuple[NDArray[np.uint64], 
 class _Adder:
     """Adds up contributions cell by cell."""
 
-    def __init__(self, like: Term, columns: Mapping[str, Held], cells: int) -> None:
+    def __init__(self, like: Term, columns: Mapping[str, EncodedColumn], cells: int) -> None:
         self._like = like
         self._column = None if not isinstance(like, Total) else columns[like.column]
         self._cells = cells
@@ -339,7 +346,9 @@ class _Adder:
 # Codes: how many slots have each combination, asked for or not.
 
 
-def count_combinations(columns: Sequence[Held], found: Iterable[slice | NDArray[Any]]) -> Integers:
+def count_combinations(
+    columns: Sequence[EncodedColumn], found: Iterable[slice | NDArray[Any]]
+) -> Integers:
     """The number of found slots for each combination of codes, with an axis for each column.
 
     Those of NULL, and so of slots without a row, are among them.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.encoded.columns import Held, hold_numbers, placed
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, placed
 from tacit.tables.encoded.layout import Layout, every_row
 from tacit.tables.engine.bit_trees import Bitmaps
 from tacit.tables.engine.totals import Matching, bits_of, wide
@@ -23,7 +23,7 @@ def having_people(
     term: Having,
     schema: Schema,
     layout: Layout,
-    columns: Mapping[str, Held],
+    columns: Mapping[str, EncodedColumn],
     matching: Matching,
     tallied: Mapping[str, Matching],
 ) -> Iterator[tuple[NDArray[np.int64], Bits]]:
@@ -60,11 +60,11 @@ def _any(bits: Bits, starts: NDArray[np.int64] | None) -> Bits:
 def _values(
     function: str,
     bits: Bits,
-    held: Held | None,
+    held: EncodedColumn | None,
     slots: slice,
     starts: NDArray[np.int64] | None,
     column: Column,
-) -> Held:
+) -> EncodedColumn:
     """A tally's numbers for the people of a block, exactly, as a column."""
     if held is not None:
         codes = held.codes[slots]
@@ -72,7 +72,7 @@ def _values(
     if held is None or function == "count":
         ones = bits.astype(np.uint64)
         counts = ones if starts is None else np.add.reduceat(ones, starts)
-        return Held(counts, column.range[1], 0)  # a count is its own code
+        return EncodedColumn(counts, column.range[1], 0)  # a count is its own code
     low, high = column.range
     reduce, other = _REDUCED[function]
     numbers: NDArray[Any] = np.where(bits, held.values(codes), other)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameter
 from tacit.numbers import whole
-from tacit.tables.encoded.columns import Held
+from tacit.tables.encoded.columns import EncodedColumn
 from tacit.tables.encoded.layout import Layout, unpack
 from tacit.tables.engine.cells import MOST_COMBINATIONS, count_combinations
 from tacit.tables.engine.person_rows import first_at_random, first_of_each
@@ -97,7 +97,7 @@ def check_points(schema: Schema, columns: Sequence[str], max_rows: int) -> None:
 def points_of(
     schema: Schema,
     layout: Layout,
-    columns: Sequence[tuple[str, Held]],
+    columns: Sequence[tuple[str, EncodedColumn]],
     max_rows: int,
     coins: Coins | None,
 ) -> CountedPoints:
@@ -122,7 +122,7 @@ def points_of(
 
 
 def _stacked(
-    schema: Schema, names: Sequence[str], columns: Sequence[Held], found: NDArray[np.bool_]
+    schema: Schema, names: Sequence[str], columns: Sequence[EncodedColumn], found: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     pairs = zip(names, columns, strict=True)
     return np.stack([point_codes(schema, name, held, found) for name, held in pairs], axis=1)
@@ -143,7 +143,7 @@ def rows_of_each(
 
 
 def point_codes(
-    schema: Schema, name: str, held: Held, found: NDArray[np.bool_]
+    schema: Schema, name: str, held: EncodedColumn, found: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """The codes of a column by slot; ``found`` becomes False where there is none."""
     found &= held.codes != held.null
@@ -159,12 +159,14 @@ def point_codes(
     return by_slot
 
 
-def _can_be_counted(columns: Sequence[Held]) -> bool:
+def _can_be_counted(columns: Sequence[EncodedColumn]) -> bool:
     """Whether there are few enough combinations of codes."""
     return prod(held.null + 1 for held in columns) <= MOST_COMBINATIONS
 
 
-def _count_codes(columns: Sequence[Held], slots: int) -> tuple[list[Held], NDArray[np.int64]]:
+def _count_codes(
+    columns: Sequence[EncodedColumn], slots: int
+) -> tuple[list[EncodedColumn], NDArray[np.int64]]:
     """The combinations of codes in the first slots, each as a slot of its own, and their numbers.
 
     Those of NULL, and so of slots without a row, are among them.

@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.encoded.columns import Held, hold_numbers, hold_words, placed
+from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, hold_words, placed
 from tacit.tables.encoded.layout import BitWords, every_row, pack, unpack
 from tacit.tables.encoded.shards import Shard
 from tacit.tables.engine.bitmaps import BitmapEngine
@@ -88,7 +88,7 @@ def _places(column: Column) -> dict[Code, int]:
     return {key: place for place, key in enumerate(column.keys or ())}
 
 
-def _held(column: Column, codes: NDArray[np.int64]) -> Held:
+def _held(column: Column, codes: NDArray[np.int64]) -> EncodedColumn:
     nulls = np.zeros(len(codes), np.bool_)
     if column.type != "text":
         return hold_numbers(np.ascontiguousarray(codes), nulls)

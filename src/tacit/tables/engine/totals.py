@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.encoded.columns import Held
+from tacit.tables.encoded.columns import EncodedColumn
 from tacit.tables.encoded.layout import BLOCK, WORD, BitWords, Codes, Layout, unpack
 from tacit.tables.engine.bit_slices import BitSlices, sum_of_codes
 
@@ -102,7 +102,7 @@ def rows_total(layout: Layout, matching: Matching, most: int) -> int:
 def sum_total(
     layout: Layout,
     matching: Matching,
-    column: Held,
+    column: EncodedColumn,
     low: int,
     high: int,
     slices: BitSlices | None = None,
@@ -135,7 +135,7 @@ def sum_total(
     return total
 
 
-def _free_until(layout: Layout, column: Held, low: int, high: int) -> int:
+def _free_until(layout: Layout, column: EncodedColumn, low: int, high: int) -> int:
     """The word up to which nobody has so many rows that clamping could change their part."""
     if column.top < 0 or column.base is None:
         return 0
@@ -148,7 +148,9 @@ def _free_until(layout: Layout, column: Held, low: int, high: int) -> int:
     return layout.plain_until(max(fits)) if fits else 0
 
 
-def _sum_of_codes(column: Held, codes: Codes, found: NDArray[np.bool_], low: int, high: int) -> int:
+def _sum_of_codes(
+    column: EncodedColumn, codes: Codes, found: NDArray[np.bool_], low: int, high: int
+) -> int:
     """The sum of the values of found codes, each clamped to [low, high]; codes are offsets.
 
     All codes are multiplied with 0 or 1: that is several times as fast as to pick the found ones,
