@@ -308,7 +308,13 @@ def _small_db_calls(coins: Coins) -> dict[str, Call]:
     """Section 4.1: shattering, SmallDB, its size and its error."""
     book, matrix = tacit.book, [[0, 1, 1], [0, 0, 1]]
     finite = book.small_db.FiniteQuestions(book.small_db.linear_queries(matrix))
-    known = {"questions": 4, "vc": 2, "atoms": 9, "structure": "prefixes"}
+    known = {
+        "questions": 4,
+        "vc": 2,
+        "atoms": 9,
+        "structure": "prefixes",
+        "fat": [("1/90", 2)],
+    }
     searched = {"matrix": matrix, "seconds": None, "progress": None}
     served = {"epsilon": 1, "beta": 0.1, **known}
     calls = {

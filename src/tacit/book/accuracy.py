@@ -29,6 +29,7 @@ from tacit.numbers import (
 )
 from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
+from tacit.numerics.searching import least_above
 from tacit.privacy import Privacy
 
 __all__ = [
@@ -220,14 +221,7 @@ def _most_tops(theorem: str, product: Fraction, beta: Fraction, k: int, delta: F
     def enough(c: int) -> bool:
         return all(part.product(beta, k) <= product for part in _THEOREMS[theorem](c, delta))
 
-    high = 1
-    while enough(high):
-        high *= 2
-    low = high // 2  # enough, or 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+    return least_above(0, lambda c: not enough(c)) - 1
 
 
 # What the theorems require of αε, clause by clause, with certified bounds.

@@ -193,8 +193,7 @@ def _without_repetition(table: ZeroOne) -> tuple[np.ndarray[Any, Any], np.ndarra
 # Schapire 1994; Alon, Ben-David, Cesa-Bianchi & Haussler 1997).  The margin is on both sides, so
 # that the values at s differ by at least 2γ.  For a 0/1 matrix and γ ≤ 1/2 this is shattering.
 #
-# The fat-shattering dimension is only reported.  No size of a small database is computed from it,
-# since the theorems that use it are known only up to constants.
+# `tacit.book.fat_shattering_size` computes from it how many rows answer such questions.
 
 
 @dataclass(frozen=True, slots=True)

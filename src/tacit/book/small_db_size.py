@@ -1,27 +1,32 @@
 """The size of SmallDB's databases: the least m proved to suffice for α, and the least α for m rows.
 
 Theorem 4.8 says that O(VC-DIM(Q)/α²) rows suffice.  Here are numbers, each with a proof: the best
-of the five clauses below that apply to what is known about the class, and the clause's name.  All
+of the six clauses below that apply to what is known about the class, and the clause's name.  All
 arguments describe the questions, none the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
 from math import ceil, floor, log
 from typing import Protocol
 
-from tacit.arguments import one_of
-from tacit.book.shattering import VcDimension
-from tacit.errors import BadParameter
-from tacit.numbers import Number, as_given, probability, show, whole
+from tacit.arguments import iterated, kind_of, one_of
+from tacit.book.fat_shattering_size import FatShattering
+from tacit.book.shattering import FatShatteringDimension, VcDimension
+from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numbers import Number, as_given, positive, probability, show, show_limit, whole
 from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
+from tacit.numerics.searching import least_above
 
 __all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
+
+FatBound = FatShatteringDimension | tuple[Number, Number]
+"""A fat-shattering dimension, or (γ, an upper bound on the dimension at γ)."""
 
 _LEAST_ERROR = Fraction(1, 10**100)
 _MOST_TERMS = 500  # binomials that are added up exactly; beyond that a proved bound is used
@@ -58,6 +63,7 @@ def rows_needed(
     vc: Number | VcDimension | None = None,
     atoms: Number | None = None,
     structure: str | None = None,
+    fat: FatBound | Sequence[FatBound] | None = None,
 ) -> ProvedSize:
     """The least m that is proved to suffice for α, and the clause that proves it.
 
@@ -65,19 +71,25 @@ def rows_needed(
     dimension or an upper bound on it (the upper bound of an inexact ``VcDimension`` is used; only
     for 0/1 questions, E16 in `tacit.errata`); ``atoms``, how many kinds of points the questions
     distinguish; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with
-    the all-ones row added is totally unimodular, which the caller must know).
+    the all-ones row added is totally unimodular, which the caller must know); ``fat``, for linear
+    questions, what `fat_shattering_dimension` returned, or (γ, an upper bound on the dimension at
+    γ), or a list of these for several γ < α/4, of which the best is taken.
 
     Accuracy: Theorem 4.8 with explicit constants.
 
     >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
     m = 225 rows for α = 0.05 (few atoms)
+    >>> print(rows_needed("1/4", fat=("1/100", 2)))  # say, all x ↦ a + bx with values in [0, 1]
+    m = 16067 rows for α = 0.25 (fat-shattering dimension)
     """
     target = aimed_error(alpha, "alpha")
     clauses = ClassFacts.read(
-        questions=questions, vc=vc, atoms=atoms, structure=structure
+        questions=questions, vc=vc, atoms=atoms, structure=structure, fat=fat
     ).clauses()
-    rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
-    return ProvedSize(rows, target, clause.name)
+    sizes = [ProvedSize(rows, target, c.name) for c in clauses if (rows := c.rows(target))]
+    if not sizes:
+        raise _margins_too_wide(target)
+    return min(sizes, key=lambda size: size.rows)
 
 
 def alpha_of_rows(
@@ -87,6 +99,7 @@ def alpha_of_rows(
     vc: Number | VcDimension | None = None,
     atoms: Number | None = None,
     structure: str | None = None,
+    fat: FatBound | Sequence[FatBound] | None = None,
 ) -> ProvedSize:
     """α_m: the least α for which a clause proves that m rows suffice, rounded up.
 
@@ -97,7 +110,7 @@ def alpha_of_rows(
     """
     m = whole(rows, "rows")
     clauses = ClassFacts.read(
-        questions=questions, vc=vc, atoms=atoms, structure=structure
+        questions=questions, vc=vc, atoms=atoms, structure=structure, fat=fat
     ).clauses()
     best = ProvedSize(m, Fraction(1), "any row will do")
     for clause in clauses:
@@ -105,6 +118,13 @@ def alpha_of_rows(
         if alpha is not None and alpha < best.alpha:
             best = ProvedSize(m, alpha, clause.name)
     return best
+
+
+def _margins_too_wide(alpha: Fraction) -> ConditionNotMet:
+    return ConditionNotMet(
+        f"fat-shattering dimensions at these γ prove nothing about alpha = {show(alpha)}",
+        advice=f"give the dimension at a γ below {show_limit(alpha / 4)}, or a larger alpha",
+    )
 
 
 def aimed_error(value: Number, name: str) -> Fraction:
@@ -123,6 +143,7 @@ class ClassFacts:
     vc: int | None = None  # the VC dimension, or an upper bound on it
     atoms: int | None = None  # how many kinds of points the questions distinguish
     structure: str | None = None  # one of STRUCTURES
+    fat: tuple[tuple[Fraction, int], ...] | None = None  # (γ, a bound on the dimension at γ)
 
     @classmethod
     def read(
@@ -132,6 +153,7 @@ class ClassFacts:
         vc: Number | VcDimension | None,
         atoms: Number | None,
         structure: str | None,
+        fat: FatBound | Sequence[FatBound] | None = None,
     ) -> ClassFacts:
         """Read what a caller gives."""
         k = None if questions is None else whole(questions, "questions")
@@ -141,7 +163,7 @@ class ClassFacts:
         a = None if atoms is None else whole(atoms, "atoms")
         if structure is not None:
             one_of(structure, "structure", tuple(STRUCTURES))
-        return cls(k, d, a, structure)
+        return cls(k, d, a, structure, None if fat is None else tuple(_margins(fat)))
 
     def clauses(self) -> list[SizeClause]:
         """All clauses that apply."""
@@ -156,9 +178,11 @@ class ClassFacts:
             clauses.append(VcOnly(self.vc))
             if self.atoms is not None:
                 clauses.append(Hoeffding.over_cuts(self.vc, self.atoms))
+        for gamma, dimension in self.fat or ():
+            clauses += FatShattering.at(gamma, dimension)
         if not clauses:
             raise BadParameter(
-                "questions", None, "give at least one of questions, vc, atoms and structure"
+                "questions", None, "give at least one of questions, vc, atoms, structure and fat"
             )
         return clauses
 
@@ -167,7 +191,22 @@ def _upper_bound(vc: Number | VcDimension) -> int:
     return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)
 
 
-# The clauses: proofs of Theorem 4.8 with explicit constants.
+def _margins(fat: FatBound | Sequence[FatBound]) -> Iterator[tuple[Fraction, int]]:
+    """Each γ with an upper bound on the dimension at γ."""
+    takes = "give a FatShatteringDimension, a pair (gamma, dimension), or a list of these"
+    alone = isinstance(fat, FatShatteringDimension | tuple)
+    bounds = (fat,) if alone else iterated(fat, "fat", takes)
+    for bound in bounds:
+        if isinstance(bound, FatShatteringDimension):
+            yield bound.gamma, bound.high
+        elif isinstance(bound, tuple) and len(bound) == 2:
+            yield positive(bound[0], "fat"), whole(bound[1], "fat", at_least=0)
+        else:
+            raise BadParameter("fat", kind_of(bound), takes)
+
+
+# The clauses: proofs of Theorem 4.8 with explicit constants (the sixth has a module of its own,
+# `tacit.book.fat_shattering_size`).
 #
 # Each clause proves, for a kind of class and for *every* database, that some database of m rows
 # answers all questions within α.  ``rows`` is the least m that it proves for α, and ``alpha`` the
@@ -183,8 +222,8 @@ class SizeClause(Protocol):
     def name(self) -> str:
         """What the proof is based on."""
 
-    def rows(self, alpha: Fraction) -> int:
-        """The least m that the clause proves, for 0 < α < 1."""
+    def rows(self, alpha: Fraction) -> int | None:
+        """The least m that the clause proves, for 0 < α < 1; None if it proves none."""
 
     def alpha(self, rows: int) -> Fraction | None:
         """The least α for m rows, rounded up; None if the clause says nothing about m."""
@@ -261,13 +300,7 @@ class VcOnly:
         At m = d the condition fails for every r, since 2dα² < d·ln(e·r); as m grows, the left side
         overtakes the right side once and stays above it.
         """
-        below, above = self.vc, 2 * self.vc
-        while not self._covers(above, alpha):
-            below, above = above, 2 * above
-        while above - below > 1:
-            middle = (below + above) // 2
-            below, above = (below, middle) if self._covers(middle, alpha) else (middle, above)
-        return above
+        return least_above(self.vc, lambda rows: self._covers(rows, alpha))
 
     def alpha(self, rows: int) -> Fraction | None:
         """The least α over all r, for m ≥ d."""

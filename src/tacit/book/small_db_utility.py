@@ -17,7 +17,7 @@ Privacy: n is a public number that the steward announces, never one that is coun
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -25,7 +25,13 @@ from math import ceil, floor, isqrt, log, log2, log10
 
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
-from tacit.book.small_db_size import ClassFacts, Proportional, SizeClause, aimed_error
+from tacit.book.small_db_size import (
+    ClassFacts,
+    FatBound,
+    Proportional,
+    SizeClause,
+    aimed_error,
+)
 from tacit.errors import BadParameter
 from tacit.numbers import Number, exact, positive, probability, show, whole
 from tacit.numerics import certified
@@ -108,6 +114,7 @@ def best_rows(
     questions: Number | None = None,
     vc: Number | VcDimension | None = None,
     structure: str | None = None,
+    fat: FatBound | Sequence[FatBound] | None = None,
 ) -> Utility:
     """The m with the least proved error for n people: Theorem 4.9, first form.
 
@@ -119,7 +126,7 @@ def best_rows(
     """
     people = whole(n, "n")
     noise = noise_of(epsilon, beta, atoms)
-    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure, fat=fat)
     plans = []
     for clause in _clauses(facts):
 
@@ -162,6 +169,7 @@ def people_needed(
     questions: Number | None = None,
     vc: Number | VcDimension | None = None,
     structure: str | None = None,
+    fat: FatBound | Sequence[FatBound] | None = None,
 ) -> Utility:
     """The least n for which this error is proved for some m: Theorem 4.9, second form.
 
@@ -172,7 +180,7 @@ def people_needed(
     """
     target = aimed_error(error, "error")
     noise = noise_of(epsilon, beta, atoms)
-    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure, fat=fat)
     plans = []
     for clause in _clauses(facts):
 
@@ -180,7 +188,10 @@ def people_needed(
             alpha = clause.alpha(m)
             return None if alpha is None or alpha >= target else noise(m) / (target - alpha)
 
-        rows = _least(people, start=clause.rows(target))
+        start = clause.rows(target)
+        if start is None:
+            continue
+        rows = _least(people, start)
         n = max(ceil(people(rows) or 0), 1)
         plan = _utility(n, rows, clause, noise)
         # Rounding up the last digit must not exceed the error that was asked for and proved.

@@ -1,4 +1,4 @@
-"""Searches: where a falling function meets a target, and where a curve is lowest."""
+"""Searches: where a falling function meets a target, where a curve is lowest, what holds first."""
 
 from __future__ import annotations
 
@@ -212,3 +212,21 @@ def log_odds(x: float) -> float:
 def share(odds: float) -> float:
     """The inverse of `log_odds`."""
     return 1 / (1 + exp(-odds))
+
+
+# The first of the whole numbers at which something holds.
+
+
+def least_above(below: int, holds: Callable[[int], bool]) -> int:
+    """The least m > below at which something holds that does not hold at `below`, and then stays.
+
+    >>> least_above(1, lambda m: m * m >= 1000)
+    32
+    """
+    above = max(2 * below, below + 1)
+    while not holds(above):
+        below, above = above, 2 * above
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (below, middle) if holds(middle) else (middle, above)
+    return above
