@@ -126,6 +126,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
     "tacit.book.multiplicative_weights.ModelAnswer",
     *("tacit.book.answer.Answer", "tacit.book.answer.Recorded", "tacit.book.laplace.Estimate"),
     *("tacit.book.shattering.VcDimension", "tacit.book.shattering.FatShatteringDimension"),
+    "tacit.book.remarks.SearchPrice",
     *("tacit.book.small_db.LinearQueries", "tacit.book.small_db.SampledClass"),
     *("tacit.book.small_db_size.ProvedSize", "tacit.book.small_db_utility.Utility"),
 }
@@ -337,6 +338,10 @@ def _small_db_calls(coins: Coins) -> dict[str, Call]:
             book.small_db.FiniteQuestions,
             {"queries": finite.queries, "most_enumerated": 100, "sub_range": 10},
         ),
+        "small_db.FiniteQuestions.of": Call(
+            book.small_db.FiniteQuestions.of, {"questions": [bool], "universe": [0, 1]}
+        ),
+        "small_db.histogram": Call(book.small_db.histogram, {"rows": [0, 1], "universe": [0, 1]}),
         "small_db.small_db": Call(
             book.small_db.small_db,
             {
@@ -364,6 +369,14 @@ def _small_db_calls(coins: Coins) -> dict[str, Call]:
             lambda **given: list(book.multiplicative_weights.multiplicative_weights(**given)),
             {"x": np.array([4, 1]), "questions": [[1, 0]], "people": 5, "alpha": "1/2"}
             | {"epsilon": 1, "delta": 0, "grid": 1, "sharper": False, "coins": coins},
+        ),
+        "remarks.queries_within": Call(
+            book.remarks.queries_within,
+            {"error": 9, "epsilon": 1, "delta": "1e-9", "beta": 0.1, "by": "basic"},
+        ),
+        "remarks.search_price": Call(
+            book.remarks.search_price,
+            {"epsilon": 1, "questions": 9, "at_most": 2, "beta": 0.1, "delta": 0},
         ),
         "small_db_size.sauer": Call(book.small_db_size.sauer, {"vc": 2, "points": 4}),
         "small_db_size.rows_needed": Call(book.small_db_size.rows_needed, {"alpha": 0.1, **known}),
@@ -969,6 +982,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.book.coins.Coins": Call(Coins),
         "tacit.book.coins.InsecureTestCoins": Call(InsecureTestCoins, {"seed": 1}),
         "tacit.book.coins.given_coins": Call(book.coins.given_coins, {"coins": coins}),
+        "tacit.book.coins.given_or_fresh": Call(book.coins.given_or_fresh, {"coins": coins}),
         "tacit.book.experiment.NotedCoins.below": Call(NotedCoins(coins).below, {"n": 3}),
         "tacit.book.experiment.NotedCoins.bernoulli": Call(
             NotedCoins(coins).bernoulli, {"p": Fraction(1, 2)}

@@ -14,8 +14,15 @@ from tests.book.small_db_oracle import (
     score,
 )
 
-from tacit.book.coins import InsecureTestCoins
-from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, check_parameters, small_db
+from tacit.book.coins import Coins, InsecureTestCoins
+from tacit.book.small_db import (
+    FiniteQuestions,
+    Intervals,
+    Prefixes,
+    check_parameters,
+    histogram,
+    small_db,
+)
 from tacit.book.small_db_utility import expect, most_rows
 from tacit.draws.linear_queries import linear_queries
 from tacit.errors import BadParameter
@@ -104,7 +111,7 @@ def test_the_least_and_the_largest_epsilon(questions, epsilon):
 def test_bad_parameters_are_named(wrong):
     good = {"rows": 2, "epsilon": 1, "rows_per_person": 1}
     with pytest.raises(BadParameter, match=next(iter(wrong))):
-        small_db(np.array([1]), Prefixes(3), coins=None, **(good | wrong))  # type: ignore[arg-type]
+        small_db(np.array([1]), Prefixes(3), coins=Coins(), **(good | wrong))
 
 
 @pytest.mark.parametrize("asked", [prefix_questions, interval_questions])
@@ -189,3 +196,41 @@ def test_most_rows_is_the_last_that_fits():
     assert questions.enumerated(rows)
     assert not questions.enumerated(rows + 1)
     assert most_rows(FiniteQuestions(queries, most_enumerated=4)) == 0
+
+
+def test_ones_own_functions_and_rows():
+    universe = [(age, town) for age in (10, 30, 50) for town in ("Ghent", "Bruges")]
+    functions = [
+        lambda row: row[0] < 40,
+        lambda row: row[1] == "Ghent",
+        lambda row: Fraction(row[0], 100),
+    ]
+    finite = FiniteQuestions.of(functions, universe)
+    table = [[Fraction(str(float(f(row)))) for row in universe] for f in functions]
+    assert finite == FiniteQuestions(linear_queries(table))
+    rows = [(10, "Ghent"), [50, "Bruges"], (10, "Ghent"), (99, "Ghent")]
+    assert histogram(rows, universe).tolist() == [2, 0, 0, 0, 0, 1]
+    assert histogram(np.array([[1, 2], [3, 4]]), [(3, 4), (5, 6)]).tolist() == [1, 0]
+    assert histogram(np.array(["a", "b", "a"]), np.array(["a", "c"])).tolist() == [2, 0]
+    people = [(10, "Ghent"), (50, "Bruges")] * 50
+    drawn = small_db(histogram(people, universe), finite, rows=2, epsilon=1000)
+    rows_drawn = [universe[element] for element in drawn]
+    for ask in functions:
+        assert sum(map(ask, rows_drawn)) / 2 == sum(map(ask, people)) / 100
+
+
+@pytest.mark.parametrize(
+    ("named", "call"),
+    [
+        ("universe", lambda: histogram([1], [1, 1])),
+        ("universe", lambda: histogram([1], [])),
+        ("universe", lambda: FiniteQuestions.of([bool], 3)),  # type: ignore[arg-type]
+        ("rows", lambda: histogram([{"secret"}], [1])),
+        ("questions", lambda: FiniteQuestions.of([1], [1])),  # type: ignore[list-item]
+        ("questions", lambda: FiniteQuestions.of([], [1])),
+    ],
+)
+def test_bad_functions_and_rows_are_named(named, call):
+    with pytest.raises(BadParameter, match=named) as refused:
+        call()
+    assert "secret" not in str(refused.value)

@@ -21,7 +21,7 @@ from tacit.errors import BadParameter, InsecureCoins
 from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.support import Uncopyable
 
-__all__ = ["Coins", "InsecureTestCoins", "given_coins", "refuse_insecure"]
+__all__ = ["Coins", "InsecureTestCoins", "given_coins", "given_or_fresh", "refuse_insecure"]
 
 MOST_STEPS = 1 << 61
 """Values and thresholds stay within ±2^61 grid steps: their differences fit into 64 bits."""
@@ -154,6 +154,11 @@ class InsecureTestCoins(Coins):
 def given_coins(coins: Coins) -> Coins:
     """The coins that were given to an algorithm, checked."""
     return instance(coins, "coins", Coins, "give Coins()")
+
+
+def given_or_fresh(coins: Coins | None) -> Coins:
+    """The coins that were given, checked, or secure coins of its own if none were."""
+    return Coins() if coins is None else given_coins(coins)
 
 
 def refuse_insecure(coins: Coins) -> None:

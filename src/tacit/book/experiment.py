@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeVar
 
 from tacit.arguments import function, instance
-from tacit.book.coins import Coins, given_coins
+from tacit.book.coins import Coins, given_or_fresh
 from tacit.errors import BadParameter
 from tacit.numbers import Number, exact, positive, small_probability, whole
 from tacit.privacy import Privacy
@@ -123,13 +123,19 @@ class Experiment:
     neighbours: Callable[[Any, Any], bool] = differ_by_one_person
 
     def run(
-        self, adversary: Callable[[], Adversary], *, b: Literal[0, 1], steps: int, coins: Coins
+        self,
+        adversary: Callable[[], Adversary],
+        *,
+        b: Literal[0, 1],
+        steps: int,
+        coins: Coins | None = None,
     ) -> View:
         """One run of `steps` steps; `adversary` makes a new adversary, without earlier state."""
         if whole(b, "b", at_least=0) > 1:
             raise BadParameter("b", b, "it must be 0 or 1")
         function(adversary, "adversary", "give a function or class that makes an adversary")
-        player, noted = adversary(), NotedCoins(given_coins(coins))
+        source = given_or_fresh(coins)
+        player, noted = adversary(), NotedCoins(source)
         function(
             getattr(player, "choose", None), "adversary", "what it makes must have a method choose"
         )
@@ -139,7 +145,7 @@ class Experiment:
             step = player.choose(answers, noted)
             self._check(step, number)
             costs += (step.mechanism.privacy(**step.parameters),)
-            answers += (step.mechanism.run(step.databases[b], coins, **step.parameters),)
+            answers += (step.mechanism.run(step.databases[b], source, **step.parameters),)
         return View(tuple(noted.drawn), answers, costs)
 
     def _check(self, step: Step, number: int) -> None:

@@ -130,7 +130,7 @@ def multiplicative_weights(
     delta: Number = 0,
     grid: Number = 1,
     sharper: bool = False,
-    coins: Coins,
+    coins: Coins | None = None,
 ) -> Iterator[ModelAnswer]:
     """Online multiplicative weights via NumericSparse, for the histogram x of a universe.
 

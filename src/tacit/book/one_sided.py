@@ -42,7 +42,7 @@ def above_threshold(
     monotone: bool = False,
     sensitivity: Number = 1,
     grid: Number = 1,
-    coins: Coins,
+    coins: Coins | None = None,
 ) -> Iterator[Answer]:
     """AboveThreshold with one-sided noise: `sparse` with a single ⊤.
 
@@ -66,7 +66,7 @@ def sparse(
     value_share: Number | None = None,
     sensitivity: Number = 1,
     grid: Number = 1,
-    coins: Coins,
+    coins: Coins | None = None,
 ) -> Iterator[Answer]:
     """Sparse with one-sided noise: one ρ for each group of tops, and the gap with every ⊤.
 
@@ -100,7 +100,7 @@ def numeric_sparse(
     value_share: Number = "1/9",
     sensitivity: Number = 1,
     grid: Number = 1,
-    coins: Coins,
+    coins: Coins | None = None,
 ) -> Iterator[Answer]:
     """NumericSparse with one-sided noise: `sparse`, and on ⊤ the value with *fresh* Laplace noise.
 

@@ -13,16 +13,18 @@ All draws are exact.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arguments import instance, kind_of
-from tacit.book.coins import Coins, given_coins
+from tacit.arguments import function, instance, iterated, kind_of
+from tacit.book.coins import Coins, given_or_fresh
 from tacit.book.laplace import LaplaceMechanism
 from tacit.draws.by_slack import Slack, SlackSearch, count_sequences, draw_sequence
 from tacit.draws.candidates import (
@@ -46,6 +48,7 @@ __all__ = [
     "Prefixes",
     "SampledClass",
     "certifying",
+    "histogram",
     "linear_queries",
     "small_db",
 ]
@@ -86,7 +89,7 @@ def small_db(
     *,
     rows: int,
     epsilon: Number,
-    coins: Coins,
+    coins: Coins | None = None,
     rows_per_person: int = 1,
     progress: Progress | None = None,
 ) -> Integers:
@@ -99,12 +102,12 @@ def small_db(
     """
     size, rate = check_parameters(rows=rows, epsilon=epsilon, rows_per_person=rows_per_person)
     _refuse_without(questions, "draw")
-    given_coins(coins)
+    drawn_with = given_or_fresh(coins)
     return questions.draw(
         questions.check(np.asarray(x)),
         rows=size,
         rate=rate,
-        coins=coins,
+        coins=drawn_with,
         heartbeat=Heartbeat(progress),
     )
 
@@ -292,6 +295,25 @@ class FiniteQuestions:
         object.__setattr__(self, "most_enumerated", most)
         object.__setattr__(self, "sub_range", whole(self.sub_range, "sub_range"))
 
+    @classmethod
+    def of(
+        cls, questions: Iterable[Callable[[Any], Any]], universe: Iterable[Any]
+    ) -> FiniteQuestions:
+        """Functions of an element of the universe, with values in [0, 1]; True counts as 1.
+
+        >>> young = FiniteQuestions.of([lambda age: age < 30, lambda age: age / 100], range(100))
+        >>> young.queries
+        <LinearQueries: 2 queries, 100 atoms of 100 universe elements>
+        """
+        takes = "give a list of functions of an element of the universe"
+        asked = [
+            function(ask, "questions", takes) for ask in iterated(questions, "questions", takes)
+        ]
+        if not asked:
+            raise BadParameter("questions", kind_of(questions), takes)
+        points = _universe(universe)
+        return cls(linear_queries([[ask(point) for point in points] for ask in asked]))
+
     def multisets(self, rows: int) -> int:
         """The size of the whole range."""
         return comb(self.queries.atoms + rows - 1, rows)
@@ -352,3 +374,40 @@ class FiniteQuestions:
         """The first element of each atom, as often as the atom occurs."""
         first = [int(self.queries.members(atom)[0]) for atom, _ in counts]
         return np.sort(np.repeat(first, [times for _, times in counts]))
+
+
+def histogram(rows: Iterable[Any], universe: Iterable[Any]) -> Integers:
+    """How many rows each element of a finite universe has, as `small_db` takes them.
+
+    Rows may be numbers, texts or rows of a table, as in the universe.  A row outside the universe
+    counts nowhere.
+
+    >>> histogram([3, 1, 3, 7], range(1, 5))
+    array([1, 0, 2, 0])
+    """
+    points = _universe(universe)
+    counted = Counter(_elements(rows, "rows", "give rows like the elements of the universe"))
+    return np.array([counted[point] for point in points], np.int64)
+
+
+def _universe(universe: Iterable[Any]) -> list[Any]:
+    """The elements, which must differ."""
+    takes = "give a list of different elements"
+    elements = _elements(universe, "universe", takes)
+    if not elements or len(set(elements)) < len(elements):
+        raise BadParameter("universe", kind_of(universe), takes)
+    return elements
+
+
+def _elements(values: Iterable[Any], name: str, takes: str) -> list[Any]:
+    """Values that can be looked up: Python's own, and the rows of a table as tuples."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    elements = [
+        tuple(value) if isinstance(value, list) else value
+        for value in iterated(listed, name, takes)
+    ]
+    try:
+        hash(tuple(elements))
+    except TypeError:
+        raise BadParameter(name, kind_of(values), takes) from None
+    return elements

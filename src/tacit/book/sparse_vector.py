@@ -14,7 +14,7 @@ E3 to E8 are explained in `tacit.errata`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,7 +31,7 @@ from tacit.book.coins import (
     MOST_STEPS,
     Coins,
     clamped,
-    given_coins,
+    given_or_fresh,
     sensitivity_steps,
     threshold_steps,
     value_steps,
@@ -66,7 +66,7 @@ def above_threshold(
     epsilon: Number,
     sensitivity: Number = 1,
     grid: Number = 1,
-    coins: Coins,
+    coins: Coins | None = None,
 ) -> Iterator[Answer]:
     """Algorithm 1, AboveThreshold: ⊥ until the first ⊤, then halt.
 
@@ -75,12 +75,12 @@ def above_threshold(
     privacy = Privacy(epsilon)
     run = _Run.read(values, threshold, sensitivity, grid)
     Δ, ε = run.sensitivity, privacy.epsilon
-    run.check(privacy, coins, widest=4 * Δ / ε)
+    laplace = run.noise(privacy, coins, widest=4 * Δ / ε)
 
     def algorithm_1() -> Iterator[Answer]:
-        noisy_threshold = run.threshold + coins.laplace(2 * Δ / ε)
+        noisy_threshold = run.threshold + laplace(2 * Δ / ε)
         for value in run.steps():
-            if value + coins.laplace(4 * Δ / ε) >= noisy_threshold:
+            if value + laplace(4 * Δ / ε) >= noisy_threshold:
                 yield run.top()
                 return
             yield BELOW
@@ -97,7 +97,7 @@ def sparse(
     delta: Number = 0,
     sensitivity: Number = 1,
     grid: Number = 1,
-    coins: Coins,
+    coins: Coins | None = None,
 ) -> Iterator[Answer]:
     """Algorithm 2, Sparse: AboveThreshold, repeated until the c-th ⊤.
 
@@ -108,18 +108,18 @@ def sparse(
     refuse_unproved(c, privacy, numeric=False)  # E3
     Δ, ε, δ = run.sensitivity, privacy.epsilon, privacy.delta
     σ = 2 * c * Δ / ε if δ == 0 else _root_32(c, δ, ε) * Δ  # √(32 c ln(1/δ)) Δ/ε
-    run.check(privacy, coins, widest=2 * σ)
+    laplace = run.noise(privacy, coins, widest=2 * σ)
 
     def algorithm_2() -> Iterator[Answer]:
-        noisy_threshold = run.threshold + coins.laplace(σ)
+        noisy_threshold = run.threshold + laplace(σ)
         count = 0
         for value in run.steps():
-            if value + coins.laplace(2 * σ) >= noisy_threshold:
+            if value + laplace(2 * σ) >= noisy_threshold:
                 yield run.top()
                 count += 1
                 if count >= c:
                     return
-                noisy_threshold = run.threshold + coins.laplace(σ)
+                noisy_threshold = run.threshold + laplace(σ)
             else:
                 yield BELOW
 
@@ -135,7 +135,7 @@ def numeric_sparse(
     delta: Number = 0,
     sensitivity: Number = 1,
     grid: Number = 1,
-    coins: Coins,
+    coins: Coins | None = None,
 ) -> Iterator[Answer]:
     """Algorithm 3, NumericSparse: Sparse, and on ⊤ the value with *fresh* Laplace noise.
 
@@ -155,18 +155,18 @@ def numeric_sparse(
         return 2 * c * Δ / e if δ == 0 else _root_32(c, δ / 2, e) * Δ  # √(32 c ln(2/δ)) Δ/e
 
     for_threshold, for_question, for_value = σ(ε1), 2 * σ(ε1), σ(ε2)
-    run.check(privacy, coins, widest=max(for_question, for_value))
+    laplace = run.noise(privacy, coins, widest=max(for_question, for_value))
 
     def algorithm_3() -> Iterator[Answer]:
-        noisy_threshold = run.threshold + coins.laplace(for_threshold)
+        noisy_threshold = run.threshold + laplace(for_threshold)
         count = 0
         for value in run.steps():
-            if value + coins.laplace(for_question) >= noisy_threshold:
-                yield run.top(value + coins.laplace(for_value), for_value)
+            if value + laplace(for_question) >= noisy_threshold:
+                yield run.top(value + laplace(for_value), for_value)
                 count += 1
                 if count >= c:
                     return
-                noisy_threshold = run.threshold + coins.laplace(for_threshold)
+                noisy_threshold = run.threshold + laplace(for_threshold)
             else:
                 yield BELOW
 
@@ -200,10 +200,12 @@ class _Run:
             step,
         )
 
-    def check(self, privacy: Privacy, coins: Coins, *, widest: Fraction) -> None:
-        """Refuse noise that cannot be drawn, before anything is drawn."""
+    def noise(
+        self, privacy: Privacy, coins: Coins | None, *, widest: Fraction
+    ) -> Callable[[Fraction], int]:
+        """Lap(σ) in steps; noise that cannot be drawn is refused before anything is drawn."""
         _refuse_wide_noise(widest, privacy)
-        given_coins(coins)
+        return given_or_fresh(coins).laplace
 
     def steps(self) -> Iterator[int]:
         """The true values in steps, each fetched when it is needed."""
@@ -484,7 +486,7 @@ class SparseVector:
 def answers(
     mechanism: SparseVector,
     values: Iterable[Number],
-    coins: Coins,
+    coins: Coins | None = None,
     directions: Iterable[int] | None = None,
 ) -> Iterator[Answer]:
     """The loop of all three algorithms: one answer for each value, until it halts.
@@ -496,7 +498,7 @@ def answers(
     ways: Iterator[int] = repeat(1)
     if directions is not None:
         ways = iterated(directions, "directions", "give +1 or −1 for each question")
-    return _loop(mechanism, zip(several, ways, strict=False), given_coins(coins))
+    return _loop(mechanism, zip(several, ways, strict=False), given_or_fresh(coins))
 
 
 def _loop(
