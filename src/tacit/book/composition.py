@@ -26,20 +26,13 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, expm1, log, tanh
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from tacit.arguments import instance, one_of
-from tacit.book.mixed_optimal import (
-    Between,
-    Mixture,
-    Parts,
-    mixed_optimal_delta,
-    mixed_optimal_epsilon,
-    mixed_optimal_more,
-    mixture,
-)
 from tacit.book.optimal import optimal_delta, optimal_each, optimal_epsilon, two_point_delta
 from tacit.book.zcdp import (
     rho_of_epsilon,
@@ -48,14 +41,24 @@ from tacit.book.zcdp import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from tacit.errors import ConditionNotMet
-from tacit.numbers import Number, as_given, chance, mechanisms, show, show_limit, spending
+from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numbers import (
+    Number,
+    as_given,
+    chance,
+    exact,
+    mechanisms,
+    show,
+    show_limit,
+    small_probability,
+    spending,
+    whole,
+)
 from tacit.numerics import certified
 from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
 from tacit.privacy import Privacy
 
 __all__ = [
-    "Between",
     "advanced_each",
     "advanced_epsilon",
     "advanced_total",
@@ -63,9 +66,6 @@ __all__ = [
     "corollary_limit",
     "mixed_advanced",
     "mixed_basic",
-    "mixed_optimal_delta",
-    "mixed_optimal_epsilon",
-    "mixed_optimal_more",
     "optimal_delta",
     "optimal_each",
     "optimal_epsilon",
@@ -76,6 +76,15 @@ __all__ = [
     "zcdp_epsilon",
     "zcdp_rho",
 ]
+
+Part: TypeAlias = Privacy | Number | tuple[Number, Number]
+"""One mechanism: a Privacy, an ε, or a pair (ε, δ); ε may be 0."""
+
+Parts: TypeAlias = Iterable[Part] | Mapping[Part, int]
+"""All mechanisms one by one, or each kind with how many there are of it."""
+
+_LEAST, _LARGEST = Fraction(1, 10**30), 1000  # of each ε that is not 0
+_MOST = 10**9  # mechanisms
 
 
 # Theorem 3.20 and Corollary 3.21, decided in integers.
@@ -272,3 +281,77 @@ def _still_promises(read: Mixture, delta: Fraction) -> None:
             f"the δ of these {read.count} mechanisms come to {show(delta)}, which promises "
             "nothing: use fewer mechanisms, or smaller δ"
         )
+
+
+# The list (ε₁, δ₁), …, (ε_k, δ_k), read exactly, with equal mechanisms counted together.
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """How many mechanisms there are of each kind."""
+
+    kinds: tuple[tuple[Fraction, Fraction, int], ...]  # (ε, δ, how many), no two kinds alike
+
+    @property
+    def count(self) -> int:
+        """k, the number of all mechanisms."""
+        return sum(many for _, _, many in self.kinds)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Σ εᵢ."""
+        return sum((many * epsilon for epsilon, _, many in self.kinds), Fraction(0))
+
+    @property
+    def delta(self) -> Fraction:
+        """Σ δᵢ."""
+        return sum((many * delta for _, delta, many in self.kinds), Fraction(0))
+
+    @property
+    def pure(self) -> tuple[tuple[Fraction, int], ...]:
+        """(ε, how many), for every ε greater than 0, the largest first."""
+        counts: dict[Fraction, int] = {}
+        for epsilon, _, many in self.kinds:
+            if epsilon:
+                counts[epsilon] = counts.get(epsilon, 0) + many
+        return tuple(sorted(counts.items(), reverse=True))
+
+
+def mixture(parts: Parts, name: str = "parts") -> Mixture:
+    """Read a list of mechanisms."""
+    if isinstance(parts, Mapping):
+        given: Iterable[tuple[object, object]] = parts.items()
+    elif isinstance(parts, Iterable) and not isinstance(parts, str | bytes | bytearray):
+        given = ((part, 1) for part in parts)
+    else:
+        raise BadParameter(
+            name, as_given(parts), "give a list of ε, pairs (ε, δ) or Privacy(epsilon, delta)"
+        )
+    counts: dict[tuple[Fraction, Fraction], int] = {}
+    for part, many in given:
+        kind = read_part(part, name)
+        counts[kind] = counts.get(kind, 0) + whole(many, name)
+    if not counts:
+        raise BadParameter(name, "an empty list", "give at least one mechanism")
+    read = Mixture(tuple((*kind, many) for kind, many in counts.items()))
+    if read.count > _MOST:
+        raise BadParameter(name, f"a list of {read.count}", "give at most 10**9 mechanisms")
+    return read
+
+
+def read_part(part: object, name: str) -> tuple[Fraction, Fraction]:
+    """(ε, δ) of one mechanism."""
+    if isinstance(part, Privacy):
+        given: tuple[object, object] = part.epsilon, part.delta
+    elif isinstance(part, tuple | list):
+        if len(part) != 2:
+            raise BadParameter(name, as_given(part), "give an ε or a pair (ε, δ) for each")
+        given = part[0], part[1]
+    else:
+        given = part, 0
+    epsilon, delta = exact(given[0], name), small_probability(given[1], name)
+    if epsilon and not _LEAST <= epsilon <= _LARGEST:
+        raise BadParameter(name, as_given(given[0]), "each ε must be 0 or in [1e-30, 1000]")
+    if delta and not Fraction(1, 10**400) <= delta <= 1 - Fraction(1, 10**12):
+        raise BadParameter(name, as_given(given[1]), "each δ must be 0 or in [1e-400, 1 - 1e-12]")
+    return epsilon, delta

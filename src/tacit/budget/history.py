@@ -356,8 +356,9 @@ class Hypothetical:
     """What was spent, and its total ε had these amounts been fixed in advance.
 
     ``count`` pure parts of ``epsilon_each``, or of at most that where they differ (``equal`` is
-    then False); ``basic`` is their sum.  The theorems behind ``advanced`` and ``optimal`` do not
-    cover amounts chosen as answers come in: no accountant uses them.
+    then False); ``basic`` is their sum.  The theorems behind ``advanced`` and ``optimal`` (which is
+    for equal amounts, else None) do not cover amounts chosen as answers come in: no accountant uses
+    them.
     """
 
     count: int
@@ -374,14 +375,19 @@ class Hypothetical:
         lines = [
             f"Charged: {parts} of {most}ε = {each}, by basic composition ε = {show(self.basic)}."
         ]
-        if self.advanced is not None and self.optimal is not None:
+        if self.advanced is not None:
             at = f"at δ = {show(self.delta)}"
             amounts = f"{parts} of ε = {each}" if self.equal else f"these {parts}"
+            theorems = {"Theorem 3.20       ": self.advanced, "optimal composition": self.optimal}
+            said = [
+                f"  {theorem} ε = {total:.4g} {at}"
+                for theorem, total in theorems.items()
+                if total is not None
+            ]
             lines += [
                 f"Had {amounts} been fixed in advance:",
-                f"  Theorem 3.20        ε = {self.advanced:.4g} {at}",
-                f"  optimal composition ε = {self.optimal:.4g} {at}",
-                "No accountant decides by these two.",
+                *said,
+                f"No accountant decides by {'these two' if self.equal else 'this theorem'}.",
             ]
         return "\n".join(lines)
 
@@ -414,22 +420,21 @@ def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | No
     )
 
 
-def _in_advance(parts: Mapping[Fraction, int], delta: Fraction) -> tuple[float, float]:
+def _in_advance(parts: Mapping[Fraction, int], delta: Fraction) -> tuple[float, float | None]:
     """The total ε by Theorem 3.20 and by optimal composition, for parts fixed in advance."""
     # Here, because composition brings numpy, which no other work on a budget needs.
     from tacit.book import composition
 
-    if 1 < len(parts) <= _MOST_KINDS:
+    count, largest = sum(parts.values()), max(parts)
+    if len(parts) == 1:
+        optimal = composition.optimal_epsilon(count, largest, delta)
+        return composition.advanced_epsilon(count, largest, delta), optimal
+    if len(parts) <= _MOST_KINDS:
         try:
-            advanced, _ = composition.mixed_advanced(parts, delta)
-            return advanced, composition.mixed_optimal_epsilon(parts, delta).at_most
+            return composition.mixed_advanced(parts, delta)[0], None
         except BadParameter:  # amounts beyond its range: true, if loose, at the largest of them
             pass
-    count, largest = sum(parts.values()), max(parts)
-    return (
-        composition.advanced_epsilon(count, largest, delta),
-        composition.optimal_epsilon(count, largest, delta),
-    )
+    return composition.advanced_epsilon(count, largest, delta), None
 
 
 # As JSON lines, in a file that appears complete or not at all -------------------------------------
