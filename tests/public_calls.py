@@ -824,7 +824,6 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "tacit.book.range_tree.RangeTree.noises": Call(tree.noises, {"start": 2, "stop": 5}),
         "tacit.book.range_tree.best_tree": Call(tacit.book.range_tree.best_tree, {"values": 13}),
-        "tacit.audit.releases": Call(tacit.audit.releases, {"epsilon": 1}),
         "tacit.Cost.pure": Call(Cost.pure, {"epsilon": 1, "times": 2}),
         "tacit.Cost.bounded_range": Call(Cost.bounded_range, {"epsilon": 1, "times": 2}),
         "Table.release": on_table(

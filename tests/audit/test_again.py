@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.audit.laws.again_law import ListedAgain, listed_again
+from tests.audit.laws.release_laws import releases
 from tests.fit import ACCEPT, ACCEPT_REAL, chi_square_p
 
 import tacit
-from tacit.audit import exact, releases
-from tacit.audit.again_law import ListedAgain, listed_again
+from tacit.audit import exact
 from tacit.audit.table import rows
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.one_sided import prepare

@@ -12,10 +12,10 @@ from math import comb, exp, log
 
 import numpy as np
 import pytest
+from tests.audit.laws.query_laws import ListedQuantile
+from tests.audit.laws.release_laws import releases
 
-from tacit.audit import releases
-from tacit.audit.listed import Listed
-from tacit.audit.query_laws import ListedQuantile
+from tacit.audit.exhibits import Listed
 from tacit.book.quantile import QuantileMechanism
 from tacit.book.small_db import Prefixes
 from tacit.book.synthetic import SyntheticMechanism

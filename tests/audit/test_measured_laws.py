@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.audit.laws.listed import clipped, drawn_orders, order_law
+from tests.audit.laws.query_laws import ListedMoments, ListedShare
+from tests.audit.laws.release_laws import releases
+from tests.audit.laws.synthetic_laws import ListedColumnTree
 from tests.fit import ACCEPT, chi_square_p
 
 import tacit
 from tacit.analyst.query import Query
-from tacit.audit import exact, gallery, ours, releases
-from tacit.audit.exhibits import Variant
-from tacit.audit.listed import Chances, Listed, clipped, drawn_orders, order_law
-from tacit.audit.query_laws import ListedMoments, ListedShare
-from tacit.audit.synthetic_laws import ListedColumnTree
+from tacit.audit import exact, gallery, ours
+from tacit.audit.exhibits import Chances, Listed, Variant
 from tacit.audit.table import worst_loss
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.multiplicative_weights import most_updates, multiplicative_weights

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.audit.laws.priced_law import ListedPriced, listed_priced
+from tests.audit.laws.release_laws import releases
 from tests.fit import ACCEPT, chi_square_p
 
-from tacit.audit import exact, releases
-from tacit.audit.priced_law import ListedPriced, listed_priced
+from tacit.audit import exact
 from tacit.audit.table import rows
 from tacit.book import priced
 from tacit.book.coins import Coins, InsecureTestCoins

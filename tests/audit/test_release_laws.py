@@ -9,15 +9,15 @@ from math import exp
 
 import numpy as np
 import pytest
+from tests.audit.laws.release_laws import ListedCertified, ListedWatch, releases
+from tests.audit.laws.synthetic_laws import ListedRound
 from tests.fit import ACCEPT, chi_square_p
 
 import tacit
 from tacit.analyst.query import Query
 from tacit.analyst.query_columns import QueryColumn
-from tacit.audit import exact, releases, sample
-from tacit.audit.listed import Listed
-from tacit.audit.release_laws import ListedCertified, ListedWatch
-from tacit.audit.synthetic_laws import ListedRound
+from tacit.audit import exact, sample
+from tacit.audit.exhibits import Listed
 from tacit.audit.table import rows
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.range_tree import RangeTree
@@ -36,6 +36,13 @@ def test_the_table_refutes_the_broken_ones_and_no_other():
     assert len(found) == 28
     assert not any(row.surprising for row in found)
     assert {row.refuted for row in found} == {True, False}
+
+
+@pytest.mark.long
+def test_no_claim_is_exceeded_on_any_of_many_small_neighbours():
+    results = list(rows(releases(1), runs=None, every_pair=True))
+    assert not any(row.surprising for row in results)
+    assert all(row.pairs > 20 for row in results if row.private)
 
 
 def test_the_tree_loses_its_claim_and_no_more_on_every_pair():

@@ -28,7 +28,6 @@ _HOME = {
     "ours": "tacit.audit.exhibits",
     "precision_test": "tacit.audit.floating_point",
     "real_runs": "tacit.audit.black_boxes",
-    "releases": "tacit.audit.release_laws",
     "sample": "tacit.audit.sampling",
     "support_test": "tacit.audit.floating_point",
     "worst": "tacit.audit.search",
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from tacit.audit.exhibits import gallery, ours
     from tacit.audit.floating_point import off_grid, precision_test, support_test
     from tacit.audit.law import StreamLaw as Law
-    from tacit.audit.release_laws import releases
     from tacit.audit.sampling import SampledLoss, known_bad_pairs, one_by_one, sample
     from tacit.audit.search import best_pair_to_sample, worst
 
@@ -60,7 +58,6 @@ __all__ = [
     "ours",
     "precision_test",
     "real_runs",
-    "releases",
     "sample",
     "support_test",
     "worst",

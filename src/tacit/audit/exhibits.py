@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -14,7 +15,6 @@ from tacit.audit import variants
 from tacit.audit.black_boxes import bulk_runs, suspicion, system_coins
 from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise, StreamLaw
 from tacit.audit.learning import Suspicion
-from tacit.audit.listed import Listed, Pair, moved
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
@@ -22,6 +22,43 @@ from tacit.book.recipes import Recipe
 from tacit.numbers import Number, whole
 from tacit.numerics import certified
 from tacit.privacy import Privacy
+
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+Chances = Mapping[Hashable, float | Fraction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(ABC):
+    """A mechanism whose outcomes can be listed, and two inputs that show what it loses.
+
+    Hand it to `exact` or `sample`: as a black box it takes a vector of true answers.
+    """
+
+    name: str
+    claimed: Privacy
+    private: bool  # whether the claim is true
+    pair: Pair
+    why: str = ""
+
+    @abstractmethod
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes."""
+
+    @abstractmethod
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """The chance of every outcome, or of every group of outcomes that lose the same."""
+
+    def neighbours(self) -> Iterable[Pair]:
+        """Many small pairs of neighbours, of which nothing is lost sight in the law."""
+        return ()
+
+
+def moved(values: Iterable[Sequence[int]], moves: Iterable[Sequence[int]]) -> Iterator[Pair]:
+    """Each of some vectors beside what each of some moves makes of it."""
+    listed = [tuple(move) for move in moves]
+    for here in values:
+        for move in listed:
+            yield tuple(here), tuple(a + b for a, b in zip(here, move, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.audit.exact_law import ExactLoss, certainly, exact
-from tacit.audit.exhibits import Variant
-from tacit.audit.listed import Listed, Pair
+from tacit.audit.exhibits import Listed, Pair, Variant
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import best_pair_to_sample, worst
 from tacit.errors import BadParameter, Infeasible

@@ -23,7 +23,7 @@ def audit(
     workers: Whole | None = None,
     plot: File | None = None,
 ) -> int:
-    """Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.
+    """Audit the gallery of broken sparse vector algorithms and Tacit's own streams.
 
     Prints one table: what each claims, its exact privacy loss on the worst
     neighbours found, a lower bound from samples, and the verdict.  "Not refuted"
@@ -66,13 +66,12 @@ def audit(
 
     from tacit.audit import table
     from tacit.audit.exhibits import gallery, ours
-    from tacit.audit.release_laws import releases
     from tacit.support import check_can_plot
 
     if plot is not None:
         check_outputs({"plot": plot})
         check_can_plot(plot)
-    chosen = table.chosen((*gallery(epsilon), *ours(epsilon), *releases(epsilon)), names)
+    chosen = table.chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)
     found = list(
         table.rows(

@@ -1,54 +1,24 @@
-"""Mechanisms whose outcomes can be listed with their exact chances; what such laws are made of.
+"""What the laws of small releases are made of, as lists of outcomes with their exact chances.
 
 Noise and draws are computed as fractions, from e^(−x) to 256 bits.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
+from tacit.audit.exhibits import Pair, moved
 from tacit.audit.variants import Steps
 from tacit.book.coins import Coins
 from tacit.numerics import certified
-from tacit.privacy import Privacy
 
-Pair = tuple[tuple[int, ...], tuple[int, ...]]
-Chances = Mapping[Hashable, float | Fraction]
 Law = dict[tuple[int, ...], Fraction]
 
 _BITS = 256  # of e^(−x), so that the listed chances are exact beyond any float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listed(ABC):
-    """A mechanism whose outcomes can be listed, and two inputs that show what it loses.
-
-    Hand it to `exact` or `sample`: as a black box it takes a vector of true answers.
-    """
-
-    name: str
-    claimed: Privacy
-    private: bool  # whether the claim is true
-    pair: Pair
-    why: str = ""
-
-    @abstractmethod
-    def __call__(self, answers: Sequence[int], size: int) -> Steps:
-        """``size`` independent outcomes."""
-
-    @abstractmethod
-    def outcome_law(self, answers: Sequence[int]) -> Chances:
-        """The chance of every outcome, or of every group of outcomes that lose the same."""
-
-    def neighbours(self) -> Iterable[Pair]:
-        """Many small pairs of neighbours, of which nothing is lost sight in the law."""
-        return ()
 
 
 @lru_cache(maxsize=4096)
@@ -58,14 +28,6 @@ def exp_minus(x: Fraction) -> Fraction:
 
 
 # Neighbours ---------------------------------------------------------------------------------------
-
-
-def moved(values: Iterable[Sequence[int]], moves: Iterable[Sequence[int]]) -> Iterator[Pair]:
-    """Each of some vectors beside what each of some moves makes of it."""
-    listed = [tuple(move) for move in moves]
-    for here in values:
-        for move in listed:
-            yield tuple(here), tuple(a + b for a, b in zip(here, move, strict=True))
 
 
 def one_more(values: Iterable[Sequence[int]]) -> Iterator[Pair]:

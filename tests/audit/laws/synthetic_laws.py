@@ -9,19 +9,10 @@ from itertools import combinations, combinations_with_replacement, product
 from typing import ClassVar
 
 import numpy as np
+from tests.audit.laws.listed import Law, clipped, drawn_orders, order_law, told_of
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import (
-    Chances,
-    Law,
-    Listed,
-    Pair,
-    clipped,
-    drawn_orders,
-    moved,
-    order_law,
-    told_of,
-)
+from tacit.audit.exhibits import Chances, Listed, Pair, moved
 from tacit.audit.variants import Steps
 from tacit.book.synthetic import SyntheticMechanism
 from tacit.privacy import Privacy

@@ -9,9 +9,10 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
+from tests.audit.laws.listed import exp_minus
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import Chances, Listed, Pair, exp_minus, moved
+from tacit.audit.exhibits import Chances, Listed, Pair, moved
 from tacit.audit.variants import Steps
 from tacit.privacy import Privacy
 

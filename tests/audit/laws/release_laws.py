@@ -12,29 +12,19 @@ from itertools import combinations_with_replacement, product
 from typing import ClassVar
 
 import numpy as np
-
-from tacit.audit.again_law import listed_again
-from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import (
-    Chances,
-    Listed,
-    Pair,
-    clipped,
-    drawn_orders,
-    exp_minus,
-    moved,
-    one_more,
-    order_law,
-    told_of,
-)
-from tacit.audit.priced_law import listed_priced
-from tacit.audit.query_laws import (
+from tests.audit.laws.again_law import listed_again
+from tests.audit.laws.listed import clipped, drawn_orders, exp_minus, one_more, order_law, told_of
+from tests.audit.laws.priced_law import listed_priced
+from tests.audit.laws.query_laws import (
     listed_moments,
     listed_quantile,
     listed_query,
     listed_share,
 )
-from tacit.audit.synthetic_laws import listed_column_tree, listed_round
+from tests.audit.laws.synthetic_laws import listed_column_tree, listed_round
+
+from tacit.audit.black_boxes import system_coins
+from tacit.audit.exhibits import Chances, Listed, Pair, moved
 from tacit.audit.variants import Steps
 from tacit.book.one_sided import prepare
 from tacit.book.range_tree import RangeTree

@@ -10,19 +10,10 @@ from math import comb
 from typing import ClassVar
 
 import numpy as np
+from tests.audit.laws.listed import Law, clipped, exp_minus, one_more, together, told_of
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import (
-    Chances,
-    Law,
-    Listed,
-    Pair,
-    clipped,
-    exp_minus,
-    one_more,
-    together,
-    told_of,
-)
+from tacit.audit.exhibits import Chances, Listed, Pair
 from tacit.audit.variants import Steps
 from tacit.book.quantile import QuantileMechanism
 from tacit.privacy import Privacy
