@@ -1112,7 +1112,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.audit.exact": Call(
             tacit.audit.exact,
             {"mechanism": recipe, "answers": [0], "neighbour_answers": [1], "threshold": 0}
-            | {"sensitivity": 1, "grid": 1, "continuous": False, "directions": None},
+            | {"sensitivity": 1, "grid": 1, "directions": None},
         ),
         "tacit.audit.compare": Call(
             tacit.audit.compare, {"here": {0: 0.5, 1: 0.5}, "there": {0: 0.25, 1: 0.75}}
@@ -1120,7 +1120,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.audit.worst": Call(
             tacit.audit.worst,
             {"mechanism": recipe, "questions": 1, "sensitivity": 1, "grid": 1}
-            | {"continuous": False, "both_directions": None},
+            | {"both_directions": None},
         ),
         "tacit.audit.best_pair_to_sample": Call(
             tacit.audit.best_pair_to_sample,
@@ -1155,12 +1155,11 @@ def calls(folder: Path) -> dict[str, Call]:
             tacit.audit.Law,
             {"threshold_noise": law.threshold_noise, "question_noise": law.question_noise}
             | {"at_most": 1, "tops_per_group": 1, "value_noise": None, "told": "bits"}
-            | {"continuous": False, "monotone": False, "directions": None},
+            | {"monotone": False, "directions": None},
         ),
         "tacit.audit.Law.of": Call(
             tacit.audit.Law.of,
-            {"recipe": recipe, "sensitivity": 1, "grid": 1, "continuous": False}
-            | {"directions": None},
+            {"recipe": recipe, "sensitivity": 1, "grid": 1} | {"directions": None},
         ),
         "tacit.audit.Law.pattern_count": Call(law.pattern_count, {"questions": 2}),
         **{

@@ -8,9 +8,8 @@ description only; nothing of the auditor is called.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import product
 from math import ceil
 from typing import Any
 
@@ -242,50 +241,3 @@ def precise_log_ratio(one: mpmath.mpf, other: mpmath.mpf) -> mpmath.mpf:
 def log_ratio(one, other) -> float:
     """The same as a float; 0 if neither can come."""
     return float(precise_log_ratio(one, other)) if one or other else 0.0
-
-
-# Continuous noise, by sums over a fine lattice ----------------------------------------------------
-
-
-def continuous_ratio(law: StreamLaw, here, there, y: Fraction, step: Fraction = Fraction(1, 64)):
-    """ln P/P′ of ⊥ … ⊥ and a last ⊤ with q + ν = y, for Laplace ν; None if it cannot come.
-
-    The integral over z ≤ y is Simpson's, on a lattice fine enough for bends to cost 1e-5 or so.
-    """
-    b = float(law.question_noise.scale)
-    sums = []
-    for answers in (here, there):
-        *bottoms, top = (Fraction(answer) for answer in answers)
-        total = _integral(law, [float(q) for q in bottoms], y, step)
-        if not total:
-            return None
-        sums.append(np.log(total) - abs(float(y - top)) / b)
-    return sums[0] - sums[1]
-
-
-def _integral(law: StreamLaw, bottoms: list[float], y: Fraction, step: Fraction) -> float:
-    rho, b = law.threshold_noise, float(law.question_noise.scale)
-
-    def bottom_factors(z: np.ndarray) -> np.ndarray:
-        result = np.ones_like(z)
-        for q in bottoms:
-            tail = np.exp(-np.abs(z - q) / b) / 2
-            result *= np.where(z < q, tail, 1 - tail)
-        return result
-
-    if kind(rho) == "none":
-        return float(bottom_factors(np.zeros(1))[0]) if y >= 0 else 0.0
-    a = float(rho.scale)
-    first = -40 * a - 10 if left_tail(rho) else 0.0
-    last = float(y) if right_tail(rho) else min(float(y), 0.0)
-    if last <= first:
-        return 0.0
-    total = 0.0
-    for left, right in pairwise([first, *(z for z in (0.0,) if first < z < last), last]):
-        places = 2 * max(round((right - left) / (2 * float(step))), 1)
-        z = np.linspace(left, right, places + 1)
-        weights = np.where(np.arange(places + 1) % 2, 4.0, 2.0)
-        weights[[0, -1]] = 1.0
-        values = np.exp(-np.abs(z) / a) * bottom_factors(z)
-        total += float((weights * values).sum()) * (right - left) / places / 3
-    return total

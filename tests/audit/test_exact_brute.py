@@ -239,34 +239,6 @@ def check_curve(law, pair) -> None:
         assert error < 1e-11
 
 
-# Continuous noise ---------------------------------------------------------------------------------
-
-TOLD = [  # the worst number told lies at the end of a panel, inside one, and at the very beginning
-    ((0, 1), (1, 0), Laplace(2), Laplace(2)),
-    (("5/4", "11/4", "5/2"), ("-15/4", "-9/4", 5), Laplace(2), Laplace(1)),
-    (("-7/4", "9/4"), ("3/4", "19/4"), OneSidedNoise(1), Laplace(2)),
-    (("1/2", 2), ("3/2", 1), NO_NOISE, Laplace(2)),
-    (("1/2", 2), ("3/2", 1), NegativeOneSidedNoise(1), Laplace(2)),
-]
-
-
-@pytest.mark.parametrize("case", TOLD, ids=str)
-def test_numbers_told_with_continuous_noise(case):
-    """The largest ratio of densities, over a fine lattice of numbers told on the last ⊤."""
-    here, there, rho, nu = case
-    law = Law(threshold_noise=rho, question_noise=nu, at_most=1, told="comparison", continuous=True)
-    found = exact(law, here, there, sensitivity=9)
-    rest = (False,) * (len(here) - 1)
-    index = found.patterns.index((*rest, True))
-    ratios = [
-        brute.continuous_ratio(law, here, there, y)
-        for y in [Fraction(1, 4096), *(Fraction(n, 16) for n in range(-7 * 16, 30 * 16))]
-    ]
-    ratios = [ratio for ratio in ratios if ratio is not None]
-    assert -1e-9 <= found.highest[index] - max(ratios) < 2e-3
-    assert -1e-9 <= min(ratios) - found.lowest[index] < 2e-3
-
-
 # Arithmetic that goes wrong is an error --------------------------------------------------------
 
 

@@ -32,11 +32,6 @@ def test_above_threshold_approaches_its_promise_from_below():
     assert losses[-1] > 1 - 1e-9
 
 
-def test_continuous_noise_approaches_it_too():
-    found = worst(recipes.book(1, Privacy(1)), questions=6, continuous=True)
-    assert 1 - 1e-6 < found.loss <= 1 + found.error
-
-
 @pytest.mark.parametrize("tops", [1, 3])
 def test_svt4_reaches_its_own_supremum(tops):
     variant = {v.name: v for v in gallery(1, at_most=tops) if isinstance(v, Variant)}["SVT4"]

@@ -15,15 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.columns import SumColumns, Value, at_the_beginning, partial_integrals
+from tacit.audit.columns import Places, SumColumns
 from tacit.audit.law import Laplace, StreamLaw
 from tacit.numerics.scaled import UNIT, Scaled, log_ratio, of_logarithm
-
-Places = NDArray[np.int64]
-
-_PLACES = 32  # in a panel, at first and whenever one looks closer
-_CLOSER_LOOKS = 4  # panels
-_LOG_SPREAD = 60.0  # terms below e^(−60) of the sum do not count
 
 
 class Chance(NamedTuple):
@@ -81,9 +75,9 @@ class Side:
     """The factors of every question for one database."""
 
     columns: SumColumns
-    answers: tuple[Value, ...]
-    _bottoms: dict[Value, Scaled] = field(default_factory=dict)
-    _tops: dict[Value, Scaled] = field(default_factory=dict)
+    answers: tuple[int, ...]
+    _bottoms: dict[int, Scaled] = field(default_factory=dict)
+    _tops: dict[int, Scaled] = field(default_factory=dict)
 
     def bottom(self, index: int) -> Scaled:
         """The ⊥ factor of a question."""
@@ -132,9 +126,7 @@ def close(
     questions: int,
 ) -> Closed:
     """Sum over z, and find the worst that can be released; ``tops`` are the ⊤ of this block."""
-    here, there = (
-        chance(side, block.product, questions) for side, block in zip(sides, blocks, strict=True)
-    )
+    here, there = (chance(block.product) for block in blocks)
     law = sides[0].columns.law
     error = of_logarithm(here.error) + of_logarithm(there.error)
     if not (here.mantissa and there.mantissa):
@@ -158,16 +150,12 @@ def close(
     return Closed(here, there, lowest, highest, error)
 
 
-def chance(side: Side, product: Scaled, questions: int) -> Chance:
+def chance(product: Scaled) -> Chance:
     """The sum of all columns, and how far it may be off: rounding, and what was cut off."""
     total = product[1:-1].total()
     mantissa, exponent = float(total.mantissa), int(total.exponent)
     cut_off = product[[0, -1]].total()
     error = total.relative_error
-    if side.columns.law.continuous and mantissa:
-        # A term is e^(sum of logarithms), each rounded; terms that count are not far below P.
-        size = abs(log(mantissa) + exponent * log(2)) + _LOG_SPREAD
-        error = (8 * size + 16 * (questions + 2)) * UNIT
     if cut_off.mantissa > 0:
         shift = int(cut_off.exponent) - exponent
         if not mantissa or shift > 1000:
@@ -195,11 +183,7 @@ def comparison(
     terms = [block.bottoms[1:-1] for block in blocks if block.bottoms is not None]
     sums = [part.running()[columns.ends - 1] for part in terms]
     t = columns.z[columns.ends].astype(np.float64)
-    if columns.edges is not None:
-        t = columns.edges[1:][-len(t) :]
     found = float(_worst_released(t, log_ratio(sums[0], sums[1]), answers, scale).max())
-    if columns.edges is not None:
-        found = max(found, _between_edges(columns, terms, answers, scale))
     error = sum(
         _sum_error(sums[side], block.bottoms[0]) + _sum_error(sums[side][-1:], block.bottoms[-1])
         for side, block in enumerate(blocks)
@@ -224,41 +208,6 @@ def _worst_released(
         least_given_up = np.minimum(least_given_up, best - at_t)
     impossible = np.isnan(ratios)  # on both sides
     return np.where(impossible, -inf, ratios) + (free - least_given_up) / scale
-
-
-def _between_edges(
-    columns: SumColumns, terms: list[Scaled], answers: list[list[float]], scale: float
-) -> float:
-    """The same between the edges of panels, where a continuous law may have its worst."""
-    edges = columns.edges
-    assert edges is not None
-    count = len(edges) - 1
-    points = len(terms[0].mantissa) // count
-    half, middle = (edges[1:] - edges[:-1]) / 2, (edges[1:] + edges[:-1]) / 2
-
-    def worst_in(panels: Places, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        sums = [partial_integrals(part, points, panels, places) for part in terms]
-        t = middle[panels, None] + half[panels, None] * places
-        return _worst_released(t, log_ratio(sums[0], sums[1]), answers, scale)
-
-    even = np.linspace(-1, 1, _PLACES + 1)[1:]
-    first = int(np.searchsorted(edges, float(columns.bend), "right")) - 1
-    panels = np.arange(max(first, 0), count)
-    places = np.broadcast_to(even, (len(panels), _PLACES))
-    found = worst_in(panels, places)
-    chosen = np.argsort(-found.max(axis=1), kind="stable")[:_CLOSER_LOOKS]
-    panels, centre = panels[chosen], even[found[chosen].argmax(axis=1)]
-    best, width = float(found.max()), 2 / _PLACES
-    while width > 1e-7:  # at a maximum, what is off is of the order of its square
-        places = np.clip(centre[:, None] + width * even, -1 + 1e-9, 1)
-        found = worst_in(panels, places)
-        centre = places[np.arange(len(panels)), found.argmax(axis=1)]
-        best, width = max(best, float(found.max())), 4 * width / _PLACES
-    if not columns.law.threshold_noise.left:  # sums begin with nothing: as t falls to the first z
-        begin = [at_the_beginning(part, points) for part in terms]
-        limit = _worst_released(edges[:1], log_ratio(begin[0], begin[1]), answers, scale)
-        best = max(best, float(limit.max()))
-    return best
 
 
 def _sum_error(sums: Scaled, cut_off: Scaled) -> float:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import instance
 from tacit.audit.blocks import Closed, Side, close
-from tacit.audit.columns import Fineness, columns
+from tacit.audit.columns import columns
 from tacit.audit.outcomes import Outcomes, Pattern, excess, outcomes, walk
 from tacit.audit.reading import Mechanism, Setting, read
 from tacit.errors import BadParameter, Infeasible
@@ -209,16 +209,14 @@ def exact(
     threshold: Number | None = None,
     sensitivity: Number = 1,
     grid: Number = 1,
-    continuous: bool = False,
     directions: Sequence[int] | None = None,
 ) -> ExactLoss:
     """The exact law and loss on two vectors of true answers that a neighbour may cause.
 
     ``mechanism`` is a recipe, a prepared stream, a `tacit.audit.Law`, a member of the gallery, or
     anything with a method ``outcome_law(answers)`` that gives the chance of each outcome.
-    With discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of
-    δ(ε) as well; with ``continuous=True`` the book's continuous noise is integrated, and the error
-    is estimated from two quadratures.  A directed recipe needs the ``directions`` of the questions.
+    All errors are proved, those of δ(ε) as well.  A directed recipe needs the ``directions`` of the
+    questions.
 
     >>> from tacit import Privacy
     >>> from tacit.book import recipes
@@ -237,62 +235,31 @@ def exact(
         threshold=threshold,
         sensitivity=sensitivity,
         grid=grid,
-        continuous=continuous,
         directions=directions,
     )
-    law, count = setting.law, setting.law.pattern_count(len(setting.answers))
+    count = setting.law.pattern_count(len(setting.answers))
     if count > _MOST_PATTERNS:
         raise Infeasible(
             f"{len(setting.answers)} questions have {count} patterns, more than {_MOST_PATTERNS}: "
             "ask fewer, or look for the worst one with tacit.audit.worst"
         )
-    found = _certified(setting)
-    if law.continuous:
-        found = _with_quadrature_error(found, _certified(setting, "coarse"))
-    return _loss(found, lambda: _listed(setting))
+    return _loss(_certified(setting), lambda: outcomes(_sides(setting, _FIRST_REACH)))
 
 
-def _listed(setting: Setting) -> Outcomes:
-    """All outcomes; by two quadratures if the noise is continuous, as for the loss."""
-    fine = outcomes(_sides(setting, _FIRST_REACH, "fine"))
-    if not setting.law.continuous:
-        return fine
-    return fine.and_as_far_as(outcomes(_sides(setting, _FIRST_REACH, "coarse")))
-
-
-def _certified(setting: Setting, fineness: Fineness = "fine") -> Found:
+def _certified(setting: Setting) -> Found:
     """All patterns, with the sums wide enough that what they lack does not matter."""
     reach = _FIRST_REACH
     while True:
-        found = walk(setting.law, _sides(setting, reach, fineness), close, Closed.times)
+        found = walk(setting.law, _sides(setting, reach), close, Closed.times)
         if reach >= _LAST_REACH or all(closed.error < _TOO_VAGUE for _, closed in found):
             return found
         reach *= 2
 
 
-def _sides(setting: Setting, reach: float, fineness: Fineness) -> tuple[Side, Side]:
-    shared = columns(
-        setting.law,
-        setting.threshold,
-        {*setting.answers, *setting.neighbours},
-        questions=len(setting.answers),
-        reach=reach,
-        fineness=fineness,
-    )
+def _sides(setting: Setting, reach: float) -> tuple[Side, Side]:
+    answers = {*setting.answers, *setting.neighbours}
+    shared = columns(setting.law, setting.threshold, answers, reach=reach)
     return Side(shared, setting.answers), Side(shared, setting.neighbours)
-
-
-def _with_quadrature_error(fine: Found, coarse: Found) -> Found:
-    """Two quadratures: the finer one counts, and how far they differ is its error."""
-    return [
-        (pattern, closed._replace(error=closed.error + _distance(closed, other)))
-        for (pattern, closed), (_, other) in zip(fine, coarse, strict=True)
-    ]
-
-
-def _distance(one: Closed, other: Closed) -> float:
-    pairs = ((one.lowest, other.lowest), (one.highest, other.highest))
-    return max(0.0 if a == b else abs(a - b) for a, b in pairs)
 
 
 def _loss(found: Found, listed: Callable[[], Outcomes]) -> ExactLoss:

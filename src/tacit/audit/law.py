@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, log
+from math import comb
 from typing import Literal, get_args
 
 import numpy as np
@@ -22,9 +22,8 @@ from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.numerics import certified
-from tacit.numerics.scaled import Scaled, logarithm
+from tacit.numerics.scaled import Scaled
 
-Floats = NDArray[np.float64]
 Steps = NDArray[np.int64]
 Disclosure = Literal["bits", "gap", "comparison"]
 """What is released with ⊤: nothing, how far q + ν is above T + ρ, or q + ν (a famous mistake)."""
@@ -36,10 +35,9 @@ _Wide = tuple[int, int]  # value · 2^(shift − 256), value of 256 bits
 _ONE: _Wide = (1 << _BITS, 0)
 
 
-# Laws of noise: the density, Pr[ν < x] and Pr[ν ≥ x] ----------------------------------------------
+# Laws of noise on whole grid steps: Pr[ν = x], Pr[ν < x] and Pr[ν ≥ x] ---------------------------
 #
-# Each has a discrete form on whole grid steps, whose probabilities come from integers and are good
-# to a few units of 2^(−53), and a continuous form, in logarithms.
+# These probabilities come from integers and are good to a few units of 2^(−53).
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,6 @@ class NoiseLaw:
         """The decay length of the right tail; 0 without one."""
         return Fraction(0)
 
-    # Discrete: x counts grid steps ---------------------------------------------------------
-
     def mass(self, x: Steps) -> Scaled:
         """Pr[ν = x]."""
         return Scaled.of((x == 0).astype(np.float64))
@@ -76,20 +72,6 @@ class NoiseLaw:
     def reaches(self, x: Steps) -> Scaled:
         """Pr[ν ≥ x]."""
         return Scaled.of((x <= 0).astype(np.float64))
-
-    # Continuous: logarithms ----------------------------------------------------------------
-
-    def log_density(self, x: Floats) -> Floats:
-        """The logarithm of the density at x."""
-        raise TypeError("a law without noise has no density")
-
-    def log_below(self, x: Floats) -> Floats:
-        """The logarithm of Pr[ν < x]."""
-        return np.where(x > 0, 0.0, -np.inf)
-
-    def log_reaches(self, x: Floats) -> Floats:
-        """The logarithm of Pr[ν ≥ x]."""
-        return np.where(x <= 0, 0.0, -np.inf)
 
 
 NO_NOISE = NoiseLaw()
@@ -126,20 +108,6 @@ class Laplace(NoiseLaw):
         """By symmetry, ν < x is as likely as ν ≥ 1 − x."""
         return self.reaches(1 - x)
 
-    def log_density(self, x: Floats) -> Floats:
-        """−|x|/scale − ln(2·scale)."""
-        b = float(self.scale)
-        return -np.abs(x) / b - log(2 * b)
-
-    def log_reaches(self, x: Floats) -> Floats:
-        """Half of e^(−x/scale) on the right, one minus the mirrored tail on the left."""
-        tail = -np.abs(x) / float(self.scale) - log(2)
-        return np.where(x >= 0, tail, np.log1p(-np.exp(tail)))
-
-    def log_below(self, x: Floats) -> Floats:
-        """By symmetry."""
-        return self.log_reaches(-x)
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class OneSidedNoise(NoiseLaw):
@@ -165,19 +133,6 @@ class OneSidedNoise(NoiseLaw):
         """r^x, or 1 if x ≤ 0."""
         return _powers(self.scale).of(np.maximum(x, 0))
 
-    def log_density(self, x: Floats) -> Floats:
-        """−x/scale − ln(scale), nothing left of 0."""
-        b = float(self.scale)
-        return np.where(x >= 0, -x / b - log(b), -np.inf)
-
-    def log_reaches(self, x: Floats) -> Floats:
-        """−x/scale, or 0 if x ≤ 0."""
-        return -np.maximum(x, 0.0) / float(self.scale)
-
-    def log_below(self, x: Floats) -> Floats:
-        """ln(1 − e^(−x/scale))."""
-        return logarithm(-np.expm1(self.log_reaches(x)))
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class NegativeOneSidedNoise(NoiseLaw):
@@ -199,18 +154,6 @@ class NegativeOneSidedNoise(NoiseLaw):
     def reaches(self, x: Steps) -> Scaled:
         """−ν < 1 − x."""
         return OneSidedNoise(self.scale).below(1 - x)
-
-    def log_density(self, x: Floats) -> Floats:
-        """As OneSidedNoise's at −x."""
-        return OneSidedNoise(self.scale).log_density(-x)
-
-    def log_reaches(self, x: Floats) -> Floats:
-        """−ν ≤ −x."""
-        return OneSidedNoise(self.scale).log_below(-x)
-
-    def log_below(self, x: Floats) -> Floats:
-        """−ν > −x."""
-        return OneSidedNoise(self.scale).log_reaches(-x)
 
 
 class _Powers:
@@ -327,7 +270,6 @@ class StreamLaw:
     tops_per_group: int | None = None  # ρ is drawn again after so many ⊤; None: never
     value_noise: Laplace | None = None
     told: Disclosure = "bits"
-    continuous: bool = False
     monotone: bool = False  # the promise is made for questions that all move the same way
     directions: tuple[int, ...] | None = None  # of each question, if each direction has a ρ
 
@@ -337,7 +279,6 @@ class StreamLaw:
         if self.tops_per_group is not None:
             whole(self.tops_per_group, "tops_per_group")
         one_of(self.told, "told", get_args(Disclosure))
-        flag(self.continuous, "continuous")
         flag(self.monotone, "monotone")
         if self.directions is not None:
             object.__setattr__(self, "directions", _directions(self.directions))
@@ -345,10 +286,8 @@ class StreamLaw:
             instance(getattr(self, name), name, NoiseLaw, "give a noise, such as Laplace(2)")
         if self.told == "comparison" and not isinstance(self.question_noise, Laplace):
             raise BadParameter("told", "comparison", "q + ν is audited for Laplace noise ν only")
-        if self.told == "gap" and (
-            self.continuous or not isinstance(self.question_noise, OneSidedNoise)
-        ):
-            raise BadParameter("told", "gap", "the gap is audited for discrete one-sided noise")
+        if self.told == "gap" and not isinstance(self.question_noise, OneSidedNoise):
+            raise BadParameter("told", "gap", "the gap is audited for one-sided noise")
 
     @classmethod
     def of(
@@ -357,10 +296,9 @@ class StreamLaw:
         *,
         sensitivity: Number = 1,
         grid: Number = 1,
-        continuous: bool = False,
         directions: Iterable[int] | None = None,
     ) -> StreamLaw:
-        """The law of a recipe at work.  With continuous one-sided noise, only bits are released.
+        """The law of a recipe at work.
 
         For a directed recipe, ``directions`` are those of the questions that it will be asked.
         """
@@ -374,8 +312,7 @@ class StreamLaw:
             at_most=recipe.at_most,
             tops_per_group=recipe.tops_per_group,
             value_noise=None if scale is None else Laplace(scale * steps),
-            told="gap" if kind is OneSidedNoise and not flag(continuous, "continuous") else "bits",
-            continuous=continuous,
+            told="gap" if kind is OneSidedNoise else "bits",
             monotone=recipe.monotone,
             directions=_directions(directions) if recipe.directed else None,
         )
@@ -383,10 +320,6 @@ class StreamLaw:
     def bits_only(self) -> StreamLaw:
         """The same stream, releasing nothing but ⊤ and ⊥."""
         return replace(self, told="bits", value_noise=None)
-
-    def as_continuous(self) -> StreamLaw:
-        """The same stream with continuous noise of the same scales; without the gap."""
-        return replace(self, told="bits" if self.told == "gap" else self.told, continuous=True)
 
     def restarts(self, tops: int) -> bool:
         """Whether ρ is drawn again after this many ⊤."""

@@ -120,15 +120,6 @@ class Outcomes:
             _product_error(self.there, self.there_error, other.there, other.there_error),
         )
 
-    def and_as_far_as(self, other: Outcomes) -> Outcomes:
-        """The same, with how far it is from another computation as a part of its error."""
-        return Outcomes(
-            self.here,
-            self.there,
-            self.here_error + float(np.abs(self.here - other.here).sum()),
-            self.there_error + float(np.abs(self.there - other.there).sum()),
-        )
-
 
 def _product_error(one: Floats, one_error: float, other: Floats, other_error: float) -> float:
     """Of all products: each factor's error times all of the other, and one rounding each."""
@@ -139,10 +130,6 @@ def _product_error(one: Floats, one_error: float, other: Floats, other_error: fl
 def outcomes(sides: Sides) -> Outcomes:
     """Chances of all outcomes here and there."""
     law = sides[0].columns.law
-    if law.continuous and (law.told != "bits" or law.value_noise is not None):
-        raise Infeasible(
-            "δ(ε) of released numbers is computed for discrete noise: leave out continuous=True"
-        )
     found = [part for _, part in walk(law, sides, block_outcomes, Outcomes.beside)]
     return Outcomes(
         np.concatenate([part.here for part in found]),
@@ -156,12 +143,7 @@ def block_outcomes(sides: Sides, blocks: Blocks, tops: tuple[int, ...], question
     """The chances of all outcomes of one block; ``tops`` are its ⊤."""
     law = sides[0].columns.law
     if not tops or law.told == "bits":
-        found = _both(
-            *(
-                _one(chance(side, block.product, questions), _cut_off(block.product))
-                for side, block in zip(sides, blocks, strict=True)
-            )
-        )
+        found = _both(*(_one(chance(block.product), _cut_off(block.product)) for block in blocks))
     elif len(tops) > 1:
         raise Infeasible(
             "δ(ε) is computed for numbers released on one ⊤ between draws of ρ: "

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
-from tacit.arguments import flag, iterated, kind_of
-from tacit.audit.columns import Value
+from tacit.arguments import iterated, kind_of
 from tacit.audit.law import StreamLaw
 from tacit.book.coins import MOST_STEPS, threshold_steps
 from tacit.book.recipes import Recipe
@@ -34,9 +33,9 @@ class Setting:
     """A law, and what it is asked on either side, all in grid steps."""
 
     law: StreamLaw
-    threshold: Value
-    answers: tuple[Value, ...]
-    neighbours: tuple[Value, ...]
+    threshold: int
+    answers: tuple[int, ...]
+    neighbours: tuple[int, ...]
 
 
 def understood(
@@ -44,7 +43,6 @@ def understood(
     *,
     sensitivity: Number = 1,
     grid: Number = 1,
-    continuous: bool = False,
     directions: Sequence[int] | None = None,
 ) -> tuple[StreamLaw, Fraction, Fraction]:
     """The law of whatever was handed in, its sensitivity and its grid: a stream's own, if it is."""
@@ -54,15 +52,12 @@ def understood(
     if isinstance(mechanism, SparseVector):
         mechanism = mechanism.recipe
     if isinstance(mechanism, Recipe):
-        law = StreamLaw.of(
-            mechanism, sensitivity=most, grid=step, continuous=continuous, directions=directions
-        )
+        law = StreamLaw.of(mechanism, sensitivity=most, grid=step, directions=directions)
         return law, most, step
-    return _own_law(mechanism, continuous), most, step
+    return _own_law(mechanism), most, step
 
 
-def _own_law(mechanism: StreamLaw | HasLaw, continuous: bool) -> StreamLaw:
-    flag(continuous, "continuous")
+def _own_law(mechanism: StreamLaw | HasLaw) -> StreamLaw:
     law = mechanism if isinstance(mechanism, StreamLaw) else getattr(mechanism, "law", None)
     if not isinstance(law, StreamLaw):
         raise BadParameter(
@@ -71,7 +66,7 @@ def _own_law(mechanism: StreamLaw | HasLaw, continuous: bool) -> StreamLaw:
             "give a recipe, a prepared stream, a tacit.audit.Law or a variant of the gallery; "
             "anything else can be audited by tacit.audit.sample",
         )
-    return law.as_continuous() if continuous and not law.continuous else law
+    return law
 
 
 def read(
@@ -82,7 +77,6 @@ def read(
     threshold: Number | None = None,
     sensitivity: Number = 1,
     grid: Number = 1,
-    continuous: bool = False,
     directions: Sequence[int] | None = None,
 ) -> Setting:
     """Check a pair of answer vectors and bring everything to grid steps."""
@@ -93,11 +87,7 @@ def read(
     elif isinstance(mechanism, Recipe):
         shift = mechanism.shift
     law, most, step = understood(
-        mechanism,
-        sensitivity=sensitivity,
-        grid=grid,
-        continuous=continuous,
-        directions=directions,
+        mechanism, sensitivity=sensitivity, grid=grid, directions=directions
     )
     here, there = _answers(answers, "answers"), _answers(neighbour_answers, "neighbour_answers")
     if len(here) != len(there):
@@ -116,8 +106,6 @@ def read(
                 f"it must be within the sensitivity {most} of {one}",
             )
     asked = exact(0 if threshold is None else threshold, "threshold") + shift * most
-    if law.continuous:
-        return Setting(law, asked, here, there)
     return Setting(
         law,
         threshold_steps(asked, step),  # rounded up, as every mechanism does

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import flag
 from tacit.audit.blocks import Closed, PatternBlock, Side, close
-from tacit.audit.columns import Value, columns
+from tacit.audit.columns import columns
 from tacit.audit.law import StreamLaw, questions_to_audit
 from tacit.audit.outcomes import Blocks, Pattern, Sides, block_outcomes
 from tacit.audit.reading import Mechanism, understood
@@ -28,7 +28,7 @@ from tacit.numbers import Number, whole
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.numerics.scaled import logarithm, strict
 
-Place = tuple[Value, Value]
+Place = tuple[int, int]
 
 _REACH = 48.0
 _START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
@@ -49,10 +49,10 @@ class PairShape:
 
     bottoms: int
     tops: int
-    bottom_distance: Value  # T − q, in grid steps
-    top_distance: Value
-    bottom_moves: Value  # q′ − q
-    top_moves: Value
+    bottom_distance: int  # T − q, in grid steps
+    top_distance: int
+    bottom_moves: int  # q′ − q
+    top_moves: int
     times: int = 1  # so many such blocks, one after another
 
     @property
@@ -64,7 +64,7 @@ class PairShape:
         """Two questions, ⊥ and ⊤, on either database; the threshold is 0."""
         here = (-self.bottom_distance, -self.top_distance)
         there = (here[0] + self.bottom_moves, here[1] + self.top_moves)
-        shared = columns(law, 0, {*here, *there}, questions=self.questions, reach=_REACH)
+        shared = columns(law, 0, {*here, *there}, reach=_REACH)
         return Side(shared, here), Side(shared, there)
 
     def blocks(self, sides: Sides) -> Blocks:
@@ -134,23 +134,23 @@ class WorstPair:
     error: float
     shape: PairShape = field(repr=False)
     score: float = field(repr=False)  # what the search looked for
-    idle: tuple[Value, ...] = field(default=(), repr=False)  # questions that stay far below
+    idle: tuple[int, ...] = field(default=(), repr=False)  # questions that stay far below
 
     @property
-    def answers(self) -> tuple[Value, ...]:
+    def answers(self) -> tuple[int, ...]:
         """True answers on one database, in grid steps."""
         shape = self.shape
         return self._vector(-shape.bottom_distance, -shape.top_distance)
 
     @property
-    def neighbour_answers(self) -> tuple[Value, ...]:
+    def neighbour_answers(self) -> tuple[int, ...]:
         """True answers on the neighbouring one."""
         shape = self.shape
         return self._vector(
             shape.bottom_moves - shape.bottom_distance, shape.top_moves - shape.top_distance
         )
 
-    def _vector(self, bottom: Value, top: Value) -> tuple[Value, ...]:
+    def _vector(self, bottom: int, top: int) -> tuple[int, ...]:
         block = (bottom,) * self.shape.bottoms + (top,) * self.shape.tops
         return block * self.shape.times + self.idle
 
@@ -168,7 +168,6 @@ def worst(
     questions: int,
     sensitivity: Number = 1,
     grid: Number = 1,
-    continuous: bool = False,
     both_directions: bool | None = None,
 ) -> WorstPair:
     """The worst pair for so many questions, among those described above.
@@ -184,9 +183,7 @@ def worst(
     >>> 1 - 1e-6 < found.loss < 1 + found.error
     True
     """
-    law, most, step = understood(
-        mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous
-    )
+    law, most, step = understood(mechanism, sensitivity=sensitivity, grid=grid)
     _refuse_directed(law)
     moves = _moves(law, most, step, both_directions)
     return _best(law, questions_to_audit(questions), moves, worst_loss)
@@ -272,13 +269,9 @@ def _several(most: int) -> Iterable[int]:
 
 def _moves(law: StreamLaw, most: Fraction, grid: Fraction, both: bool | None) -> list[Place]:
     """(⊥, ⊤) moves; the opposite ones are covered, since both signs of the loss count."""
-    if not law.continuous:
-        if (most / grid).denominator != 1:
-            raise BadParameter(
-                "sensitivity", most, f"it must be a whole multiple of the grid {grid}"
-            )
-        most /= grid
-    step: Value = most if law.continuous else most.numerator
+    if (most / grid).denominator != 1:
+        raise BadParameter("sensitivity", most, f"it must be a whole multiple of the grid {grid}")
+    step = (most / grid).numerator
     one_way: list[Place] = [(step, 0), (step, step), (0, step)]
     mixed = not law.monotone if both is None else flag(both, "both_directions")
     return [(step, -step), *one_way] if mixed else one_way
@@ -289,7 +282,7 @@ def _climb(
 ) -> tuple[float, PairShape]:
     """The best distances for this layout: from a coarse lattice, then uphill if it is worth it."""
     scale = law.question_noise.scale or law.threshold_noise.scale or Fraction(1)
-    starts = [_steps(law, scale * start) for start in _START_DISTANCES]
+    starts = [_steps(scale * start) for start in _START_DISTANCES]
     lattice = [(one, other) for one in starts for other in starts]
     bits = law.bits_only()
     if bits != law:  # the released numbers cost time: let the bits find the region first
@@ -306,7 +299,7 @@ def _climb(
         return value(best), _at(shape, best)
     step = scale * 4
     while not isinf(value(best)):
-        jump = _steps(law, step)
+        jump = _steps(step)
         around = [
             (best[0] + one * jump, best[1] + other * jump)
             for one in (-1, 0, 1)
@@ -315,7 +308,7 @@ def _climb(
         next_best = max((place for place in around if _near(place, scale)), key=value)
         if value(next_best) > value(best) + _WORTHWHILE:
             best = next_best
-        elif step <= (Fraction(1, 64) * scale if law.continuous else 1):
+        elif step <= 1:
             break
         else:
             step /= 4
@@ -331,8 +324,8 @@ def _at(shape: PairShape, place: Place) -> PairShape:
     return replace(shape, bottom_distance=place[0], top_distance=place[1])
 
 
-def _steps(law: StreamLaw, distance: Fraction) -> Value:
-    if law.continuous or not distance:
-        return distance if law.continuous else 0
+def _steps(distance: Fraction) -> int:
+    if not distance:
+        return 0
     size = max(round(abs(distance)), 1)
     return size if distance > 0 else -size

@@ -83,18 +83,6 @@ class Scaled:
         mantissas = [float(v / Fraction(2) ** size) for v, size in zip(values, sizes, strict=True)]
         return cls(np.array(mantissas), np.array(sizes, dtype=np.int64), 1, 2).level()
 
-    @classmethod
-    def of_logarithms(cls, logarithms: NDArray[np.float64], ulps: float) -> Scaled:
-        """e^logarithm, of any size; ``ulps`` · 2^(−53) bounds the error of the logarithms."""
-        possible = np.isfinite(logarithms)
-        finite = np.where(possible, logarithms, 0.0)
-        exponent = np.floor(finite / log(2))
-        rest = finite - exponent * log(2)
-        # The product and the difference are rounded, and so is exp (4 units at worst).
-        spread = float(np.abs(finite).max(initial=0.0))
-        mantissa = np.where(possible, np.exp(rest), 0.0)
-        return cls(mantissa / 2, exponent.astype(np.int64) + 1, ulps + 4 * spread + 8)
-
     def level(self) -> Scaled:
         """The same numbers with mantissas in [1/2, 1) or 0."""
         mantissa, shift = np.frexp(self.mantissa)
