@@ -183,13 +183,13 @@ def comparison(
     terms = [block.bottoms[1:-1] for block in blocks if block.bottoms is not None]
     sums = [part.running()[columns.ends - 1] for part in terms]
     t = columns.z[columns.ends].astype(np.float64)
-    found = float(_worst_released(t, log_ratio(sums[0], sums[1]), answers, scale).max())
+    largest = float(_worst_released(t, log_ratio(sums[0], sums[1]), answers, scale).max())
     error = sum(
         _sum_error(sums[side], block.bottoms[0]) + _sum_error(sums[side][-1:], block.bottoms[-1])
         for side, block in enumerate(blocks)
         if block.bottoms is not None
     )
-    return found, error
+    return largest, error
 
 
 def _worst_released(
@@ -249,9 +249,11 @@ def gaps(
     ]
     if columns.law.threshold_noise.left and questions == len(tops):
         ratios.append(_limits_of_gaps(columns.law, moved))
-    found = np.concatenate(ratios)
-    found = found[~np.isnan(found)] - float(moved.sum()) / float(columns.law.question_noise.scale)
-    return float(found.min()), float(found.max()), error
+    losses = np.concatenate(ratios)
+    losses = losses[~np.isnan(losses)] - float(moved.sum()) / float(
+        columns.law.question_noise.scale
+    )
+    return float(losses.min()), float(losses.max()), error
 
 
 def gap_starts(here: Places, moved: Places, bend: int) -> Iterator[tuple[Places, Places]]:

@@ -250,9 +250,9 @@ def _certified(setting: Setting) -> Found:
     """All patterns, with the sums wide enough that what they lack does not matter."""
     reach = _FIRST_REACH
     while True:
-        found = walk(setting.law, _sides(setting, reach), close, Closed.times)
-        if reach >= _LAST_REACH or all(closed.error < _TOO_VAGUE for _, closed in found):
-            return found
+        closed_patterns = walk(setting.law, _sides(setting, reach), close, Closed.times)
+        if reach >= _LAST_REACH or all(closed.error < _TOO_VAGUE for _, closed in closed_patterns):
+            return closed_patterns
         reach *= 2
 
 
@@ -262,10 +262,10 @@ def _sides(setting: Setting, reach: float) -> tuple[Side, Side]:
     return Side(shared, setting.answers), Side(shared, setting.neighbours)
 
 
-def _loss(found: Found, listed: Callable[[], Outcomes]) -> ExactLoss:
+def _loss(closed_patterns: Found, listed: Callable[[], Outcomes]) -> ExactLoss:
     possible = [
         (pattern, closed)
-        for pattern, closed in found
+        for pattern, closed in closed_patterns
         if closed.here.mantissa or closed.there.mantissa
     ]
     results = [closed for _, closed in possible]

@@ -250,11 +250,13 @@ def questions_to_audit(questions: int) -> int:
 
 
 def _directions(given: Iterable[int] | None) -> tuple[int, ...]:
-    found = tuple(iterated(given, "directions", "give +1 or −1 for each question"))
-    for each in found:
-        if each not in (1, -1):
-            raise BadParameter("directions", as_given(each), "give +1 or −1 for each question")
-    return found
+    directions = tuple(iterated(given, "directions", "give +1 or −1 for direction question"))
+    for direction in directions:
+        if direction not in (1, -1):
+            raise BadParameter(
+                "directions", as_given(direction), "give +1 or −1 for direction question"
+            )
+    return directions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,13 +50,13 @@ def walk(
     count = len(sides[0].answers)
 
     def closed_block(blocks: tuple[Blocks, ...], asked: range, tops: tuple[int, ...]) -> Result:
-        found: list[Result] = []
+        results: list[Result] = []
         for part, of_part in enumerate(blocks):
             questions = [index for index in asked if _which_rho(law, index) == part]
             if questions or len(blocks) == 1:
                 above = tuple(index for index in tops if _which_rho(law, index) == part)
-                found.append(close(sides, of_part, above, len(questions)))
-        return reduce(join, found)
+                results.append(close(sides, of_part, above, len(questions)))
+        return reduce(join, results)
 
     @cache
     def from_restart(start: int, tops_before: int) -> list[tuple[Pattern, Result]]:
@@ -130,12 +130,12 @@ def _product_error(one: Floats, one_error: float, other: Floats, other_error: fl
 def outcomes(sides: Sides) -> Outcomes:
     """Chances of all outcomes here and there."""
     law = sides[0].columns.law
-    found = [part for _, part in walk(law, sides, block_outcomes, Outcomes.beside)]
+    patterns = [part for _, part in walk(law, sides, block_outcomes, Outcomes.beside)]
     return Outcomes(
-        np.concatenate([part.here for part in found]),
-        np.concatenate([part.there for part in found]),
-        sum(part.here_error for part in found),
-        sum(part.there_error for part in found),
+        np.concatenate([part.here for part in patterns]),
+        np.concatenate([part.there for part in patterns]),
+        sum(part.here_error for part in patterns),
+        sum(part.there_error for part in patterns),
     )
 
 
@@ -143,7 +143,7 @@ def block_outcomes(sides: Sides, blocks: Blocks, tops: tuple[int, ...], question
     """The chances of all outcomes of one block; ``tops`` are its ⊤."""
     law = sides[0].columns.law
     if not tops or law.told == "bits":
-        found = _both(*(_one(chance(block.product), _cut_off(block.product)) for block in blocks))
+        chances = _both(*(_one(chance(block.product), _cut_off(block.product)) for block in blocks))
     elif len(tops) > 1:
         raise Infeasible(
             "δ(ε) is computed for numbers released on one ⊤ between draws of ρ: "
@@ -152,7 +152,7 @@ def block_outcomes(sides: Sides, blocks: Blocks, tops: tuple[int, ...], question
     else:
         released = _released_comparison if law.told == "comparison" else _released_gap
         reach = max(int(side.answers[tops[0]]) for side in sides)
-        found = _both(
+        chances = _both(
             *(
                 released(side, block, tops[0], reach)
                 for side, block in zip(sides, blocks, strict=True)
@@ -161,18 +161,18 @@ def block_outcomes(sides: Sides, blocks: Blocks, tops: tuple[int, ...], question
     for index in tops:
         if law.value_noise is not None:
             moved = abs(int(sides[0].answers[index] - sides[1].answers[index]))
-            found = found.beside(value_outcomes(law.value_noise, moved))
-    return found
+            chances = chances.beside(value_outcomes(law.value_noise, moved))
+    return chances
 
 
 def _both(here: Listed, there: Listed) -> Outcomes:
     return Outcomes(here[0], there[0], here[1], there[1])
 
 
-def _one(found: Chance, cut_off: float) -> Listed:
+def _one(total: Chance, cut_off: float) -> Listed:
     """A list of a single outcome."""
-    value = ldexp(found.mantissa, max(found.exponent, -2000))
-    error = found.error * value if isfinite(found.error) else cut_off
+    value = ldexp(total.mantissa, max(total.exponent, -2000))
+    error = total.error * value if isfinite(total.error) else cut_off
     return np.array([value]), 1.001 * error
 
 

@@ -100,8 +100,8 @@ def sampled_bound(law: StreamLaw, shape: PairShape, *, runs: int) -> float:
     law = law if alone else law.bits_only()
     sides = shape.sides(law)
     if alone:
-        found = block_outcomes(sides, shape.blocks(sides), (1,), shape.questions)
-        here, there = found.here, found.there
+        released = block_outcomes(sides, shape.blocks(sides), (1,), shape.questions)
+        here, there = released.here, released.there
     else:
         closed = close(sides, shape.blocks(sides), (1,) * shape.tops, shape.questions)
         here = np.array([exp(closed.here.logarithm * shape.times)])
@@ -212,10 +212,10 @@ def best_pair_to_sample(
     far = ceil(_FAR_BELOW * (law.threshold_noise.scale + law.question_noise.scale)) + 1
     best: WorstPair | None = None
     for count in sorted({max(most * part // 10, 1) for part in range(2, 11)}):
-        found = _best(law, count, moves, score)
-        if best is None or found.score > best.score:
-            used = found.shape.questions * found.shape.times
-            best = replace(found, idle=(-far,) * (most - used))
+        candidate = _best(law, count, moves, score)
+        if best is None or candidate.score > best.score:
+            used = candidate.shape.questions * candidate.shape.times
+            best = replace(candidate, idle=(-far,) * (most - used))
     assert best is not None
     return best
 
@@ -233,9 +233,9 @@ def _best(law: StreamLaw, questions: int, moves: list[Place], score: Score) -> W
     for times, bottoms, tops in _layouts(law, questions):
         for move in moves:
             so_far = -inf if best is None else best[0]
-            found = _climb(law, PairShape(bottoms, tops, 0, 0, *move, times), score, so_far)
-            if best is None or found[0] > best[0] + _WORTHWHILE:
-                best = found
+            climbed = _climb(law, PairShape(bottoms, tops, 0, 0, *move, times), score, so_far)
+            if best is None or climbed[0] > best[0] + _WORTHWHILE:
+                best = climbed
             if best[0] == inf:
                 break
     assert best is not None
@@ -256,10 +256,10 @@ def _layouts(law: StreamLaw, questions: int) -> Iterator[tuple[int, int, int]]:
         limit = questions if law.at_most is None else law.at_most // law.tops_per_group
         most_blocks = min(max(limit, 1), questions)
     for blocks in _several(most_blocks):
-        each = questions // blocks
-        for tops in sorted({1, min(per_block, max(each - 1, 1)), min(per_block, each)}):
+        block_size = questions // blocks
+        for tops in sorted({1, min(per_block, max(block_size - 1, 1)), min(per_block, block_size)}):
             if tops == per_block or blocks == 1:
-                yield blocks, each - tops, tops
+                yield blocks, block_size - tops, tops
 
 
 def _several(most: int) -> Iterable[int]:

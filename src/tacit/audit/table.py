@@ -94,7 +94,7 @@ def rows(
     """
     mechanisms = list(audited)
     true_claims = sum(mechanism.private for mechanism in mechanisms)
-    each = 1 - (1 - probability(confidence, "confidence")) / max(true_claims, 1)
+    each_confidence = 1 - (1 - probability(confidence, "confidence")) / max(true_claims, 1)
     for mechanism in mechanisms:
         starting(mechanism.name)
         losses, pairs = [worst_loss(mechanism, questions)], 1
@@ -110,7 +110,7 @@ def rows(
                 pair_to_sample(mechanism, questions, runs),
                 epsilon=mechanism.claimed.epsilon,
                 delta=mechanism.claimed.delta,
-                confidence=each,
+                confidence=each_confidence,
                 runs=runs,
                 workers=workers,
             )
@@ -129,8 +129,8 @@ def rows(
 def pair_loss(mechanism: Audited, pair: Pair) -> tuple[float, float]:
     """The exact loss on one pair, at the claimed δ, and what it certainly is."""
     delta = mechanism.claimed.delta
-    found = exact(mechanism if isinstance(mechanism, Listed) else mechanism.law, *pair)
-    return found.epsilon(delta) if delta else found.loss, found.at_least(delta)
+    law = exact(mechanism if isinstance(mechanism, Listed) else mechanism.law, *pair)
+    return law.epsilon(delta) if delta else law.loss, law.at_least(delta)
 
 
 def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
@@ -139,11 +139,11 @@ def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
     if delta:
         # The largest loss may be in a pattern that δ covers: another pair is then worse.
         laws = (worst_law(mechanism, questions), law_to_sample(mechanism, questions))
-        found = max(laws, key=lambda law: law.epsilon(delta))
-        return found.epsilon(delta), found.at_least(delta)
+        law = max(laws, key=lambda law: law.epsilon(delta))
+        return law.epsilon(delta), law.at_least(delta)
     if mechanism.pair is not None:
-        found = worst_law(mechanism, questions)
-        return found.loss, found.at_least()
+        law = worst_law(mechanism, questions)
+        return law.loss, law.at_least()
     pair = worst(mechanism.law, questions=questions)
     return pair.loss, certainly(pair.loss, pair.error)
 
@@ -156,25 +156,25 @@ def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
     if mechanism.pair is not None:
         return exact(law, *mechanism.pair)
     pair = worst(law.bits_only(), questions=questions)
-    found = exact(law, pair.answers, pair.neighbour_answers)
+    loss = exact(law, pair.answers, pair.neighbour_answers)
     try:
-        found.delta(0)
+        loss.delta(0)
     except Infeasible:
-        found = exact(law.bits_only(), pair.answers, pair.neighbour_answers)
-    return found
+        loss = exact(law.bits_only(), pair.answers, pair.neighbour_answers)
+    return loss
 
 
 def law_to_sample(mechanism: Audited, questions: int) -> ExactLoss:
     """The whole law on a pair that differs where there is something to see."""
     law = mechanism if isinstance(mechanism, Listed) else mechanism.law
     pair = pair_to_sample(mechanism, questions, _RUNS_TO_SEE)
-    found = exact(law, *pair)
+    loss = exact(law, *pair)
     try:
-        found.delta(0)
+        loss.delta(0)
     except Infeasible:
         assert isinstance(mechanism, Variant)
-        found = exact(mechanism.law.bits_only(), *pair)
-    return found
+        loss = exact(mechanism.law.bits_only(), *pair)
+    return loss
 
 
 def pair_to_sample(mechanism: Audited, questions: int, runs: int) -> Pair:
@@ -188,21 +188,21 @@ def pair_to_sample(mechanism: Audited, questions: int, runs: int) -> Pair:
     )
 
 
-def as_table(found: Iterable[Row], *, questions: int, confidence: Number | None) -> Table:
+def as_table(audited: Iterable[Row], *, questions: int, confidence: Number | None) -> Table:
     """For a terminal; ``confidence`` is that of the sampled bounds, if there are any."""
     from rich.table import Table
 
     table = Table(title=f"Is it as private as it says?  ({questions} questions)")
     if confidence is not None:
         table.caption = f"{confidence} confidence: of each bound, and for all true claims together"
-    every = list(found)
-    several = any(row.pairs > 1 for row in every)
+    listed = list(audited)
+    several = any(row.pairs > 1 for row in listed)
     table.add_column("mechanism", min_width=14)
     headings = ("claimed", "exact", "pairs", "sampled lower bound", "verdict")
     for heading in headings:
         if heading != "pairs" or several:
             table.add_column(heading)
-    for row in every:
+    for row in listed:
         colour = "red" if row.refuted else "green"
         why = f" ({row.why})" if row.why else ""
         sampled = "—" if row.sampled is None else f"≥ {row.sampled.lower_bound:.4f}"

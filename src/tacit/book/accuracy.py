@@ -473,7 +473,7 @@ def _thresholds(threshold: Number | Sequence[Number], questions: int) -> list[Fr
             f"{len(threshold)} thresholds",
             f"give one, or one for each of {questions} values",
         )
-    return [exact(each, "threshold") for each in threshold]
+    return [exact(limit, "threshold") for limit in threshold]
 
 
 def _alpha(alpha: Number) -> Fraction:

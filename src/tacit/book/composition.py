@@ -106,9 +106,9 @@ def advanced_epsilon(
     >>> round(advanced_epsilon(10_000, "1/801", 1.2664165549094176e-14), 5)  # Ex 3.7
     1.01435
     """
-    k, each = mechanisms(k), spending(epsilon_each, "epsilon_each")
+    k, epsilon_each = mechanisms(k), spending(epsilon_each, "epsilon_each")
     delta_prime = chance(delta_prime, "delta_prime")
-    return rounded_up(_advanced(k, each, delta_prime, form))
+    return rounded_up(_advanced(k, epsilon_each, delta_prime, form))
 
 
 def advanced_each(k: int, epsilon: Number, delta_prime: Number, *, form: Form = "book") -> float:
@@ -129,7 +129,11 @@ def advanced_each(k: int, epsilon: Number, delta_prime: Number, *, form: Form = 
         spent = x * (root + k * (expm1(x) if form == "book" else tanh(x / 2)))
         low, high = (low, middle) if spent > total else (middle, high)
     proposed = (Fraction(exp(low)) / slack for slack in SLACKS)  # integers decide
-    fits = (each for each in proposed if _advanced(k, each, delta_prime, form) <= epsilon)
+    fits = (
+        epsilon_each
+        for epsilon_each in proposed
+        if _advanced(k, epsilon_each, delta_prime, form) <= epsilon
+    )
     return rounded_down(next(fits, Fraction(0)))
 
 
@@ -151,16 +155,16 @@ def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "boo
     return Privacy(epsilon, delta)
 
 
-def _advanced(k: int, each: Fraction, delta_prime: Fraction, form: Form) -> Fraction:
+def _advanced(k: int, epsilon_each: Fraction, delta_prime: Fraction, form: Form) -> Fraction:
     """An upper bound on Theorem 3.20's ε′, to about 20 digits."""
-    return each * (_root_of_log(k, delta_prime)[1] + k * drift(each, form))
+    return epsilon_each * (_root_of_log(k, delta_prime)[1] + k * drift(epsilon_each, form))
 
 
-def drift(each: Fraction, form: Form) -> Fraction:
+def drift(epsilon_each: Fraction, form: Form) -> Fraction:
     """An upper bound on e^ε − 1, or on tanh(ε/2): on the mean loss, divided by ε."""
     less = Fraction(0)  # a lower bound of e^(−ε)
-    if each <= _LARGEST_EXPONENT:
-        less = certified.exp(-each, 160)[0]
+    if epsilon_each <= _LARGEST_EXPONENT:
+        less = certified.exp(-epsilon_each, 160)[0]
     elif _known(form) == "book":
         return Fraction(10) ** 400
     return (1 - less) / (less if _known(form) == "book" else 1 + less)
@@ -263,10 +267,12 @@ def mixed_advanced(
     delta = read.delta + delta_prime
     _still_promises(read, delta)
     bits = 80 + 2 * int(1 / (1 - delta_prime)).bit_length()  # ln(1/δ′) ≥ 1 − δ′
-    squares = sum((many * _above(each * each) for each, many in read.pure), Fraction(0))
+    squares = sum((many * _above(epsilon * epsilon) for epsilon, many in read.pure), Fraction(0))
     bits += 2 * int(1 / squares).bit_length() if squares else 0
     spread = certified.sqrt(2 * certified.ln(1 / delta_prime, bits)[1] * squares, bits)[1]
-    drifts = sum((many * _above(each * drift(each, form)) for each, many in read.pure), Fraction(0))
+    drifts = sum(
+        (many * _above(epsilon * drift(epsilon, form)) for epsilon, many in read.pure), Fraction(0)
+    )
     return rounded_up(spread + drifts), delta
 
 

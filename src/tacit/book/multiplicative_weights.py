@@ -98,10 +98,10 @@ def least_alpha(
     def suffices(millionths: int) -> bool:
         share = Fraction(millionths, _FINEST)
         updates = most_updates(universe, share, sharper=sharper)
-        found = accuracy.numeric_sparse(
+        guarantee = accuracy.numeric_sparse(
             beta=beta, epsilon=epsilon, questions=2 * k, at_most=updates, delta=delta
         )
-        return found.alpha <= share * n
+        return guarantee.alpha <= share * n
 
     if not suffices(_FINEST):
         raise ConditionNotMet(
@@ -196,8 +196,8 @@ def _histogram(x: NDArray[np.int64]) -> list[int]:
     counts = x if isinstance(x, np.ndarray) else np.array([])
     if counts.ndim != 1 or not counts.size or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise BadParameter("x", "(withheld)", "give a histogram: integers, none below 0")
-    found: list[int] = counts.tolist()
-    return found
+    listed: list[int] = counts.tolist()
+    return listed
 
 
 def _values(question: Sequence[Number], universe: int, grid: Fraction) -> list[Fraction]:

@@ -165,8 +165,8 @@ def vc_dimension(
     table = zero_one(matrix)
     rows, kinds = _without_repetition(table)
     columns = BitColumns(pack(table[np.ix_(rows, kinds)]))
-    found, high = largest_shattered(columns, len(rows), end, Heartbeat(progress))
-    points = sorted(kinds[list(found)].tolist())
+    shattered, high = largest_shattered(columns, len(rows), end, Heartbeat(progress))
+    points = sorted(kinds[list(shattered)].tolist())
     questions = cutting_questions(table[:, points], ~table[:, points])
     result = VcDimension(len(points), high, tuple(points), questions)
     warn_unless_exact(result, "VC dimension", seconds)
@@ -237,8 +237,8 @@ def fat_shattering_dimension(
     above, below = _sides(small, levels)
     kinds = distinct(np.concatenate([above, below]).T)
     columns = BitColumns(pack(above[:, kinds]), pack(below[:, kinds]))
-    found, high = largest_shattered(columns, len(small), end, Heartbeat(progress))
-    chosen = sorted((levels[i] for i in kinds[list(found)].tolist()), key=lambda at: at.point)
+    shattered, high = largest_shattered(columns, len(small), end, Heartbeat(progress))
+    chosen = sorted((levels[i] for i in kinds[list(shattered)].tolist()), key=lambda at: at.point)
     result = FatShatteringDimension(
         low=len(chosen),
         high=min(high, len({level.point for level in levels})),

@@ -361,7 +361,10 @@ class FiniteQuestions:
         """S(x, y) in steps of 1/(m·d), for a histogram x and universe elements y."""
         drawn = self.queries.histogram(np.bincount(y, minlength=len(self.queries.atom_of)))
         target, step = scaled(self.queries, self.queries.histogram(x), len(y))
-        return max((abs(int(each)) for each in target - step @ drawn.astype(step.dtype)), default=0)
+        return max(
+            (abs(int(difference)) for difference in target - step @ drawn.astype(step.dtype)),
+            default=0,
+        )
 
     def _everything(self, x: Integers, rows: int) -> Candidates:
         return EveryMultiset(self.queries, self.queries.histogram(x), rows)

@@ -154,10 +154,10 @@ def usual_rows(n: Number, *, epsilon: Number, atoms: Number) -> int:
     signal = positive(epsilon, "epsilon") * people
     most = min(isqrt(floor(signal)), MOST_ROWS)
     allowed = signal / 5
-    found = bisect_left(
+    rows_that_fit = bisect_left(
         range(1, most + 1), True, key=lambda rows: log_candidates(rows, points) > allowed
     )
-    return max(found, 1)
+    return max(rows_that_fit, 1)
 
 
 def people_needed(

@@ -73,7 +73,7 @@ def audit(
         check_can_plot(plot)
     chosen = table.chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)
-    found = list(
+    audited = list(
         table.rows(
             chosen,
             questions=questions,
@@ -86,11 +86,11 @@ def audit(
     )
     _show_progress(errors, "")
     shown = None if exact_only or every_pair else confidence
-    Console().print(table.as_table(found, questions=questions, confidence=shown))
+    Console().print(table.as_table(audited, questions=questions, confidence=shown))
     if plot is not None:
         table.draw(chosen, Path(plot), questions=questions)
         errors.print(f"δ(ε) was drawn into {plot}")
-    return CHECK_FAILED if any(row.surprising for row in found) else DONE
+    return CHECK_FAILED if any(row.surprising for row in audited) else DONE
 
 
 def _show_progress(console: Console, what: str) -> None:
