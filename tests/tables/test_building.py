@@ -16,7 +16,7 @@ from tacit import kernel
 from tacit.errors import EngineFailed
 from tacit.tables import EACH_ROW
 from tacit.tables.encoded import fetching
-from tacit.tables.encoded.building import LONGEST, NumberColumn, TextColumn
+from tacit.tables.encoded.building import LONGEST_WORD, NumberColumn, TextColumn
 from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, placed
 from tacit.tables.encoded.layout import narrowest
 from tacit.tables.encoded.packed_words import packed, put_in_order, sorted_places
@@ -157,8 +157,8 @@ def test_words_of_every_size_are_numbered(seed: int) -> None:
         ["same"] * 500,
         [f"different {number}" for number in range(500)],
         [f"{number}" for number in range(5000)] + [None],
-        ["x" * size for size in range(LONGEST + 1)],
-        ["\0" * size for size in range(LONGEST + 1)],
+        ["x" * size for size in range(LONGEST_WORD + 1)],
+        ["\0" * size for size in range(LONGEST_WORD + 1)],
     ],
     ids=lambda words: f"{len(words)} of {len(set(words))}",
 )
@@ -169,8 +169,8 @@ def test_columns_at_their_limits(words: list[str | None]) -> None:
 
 @needs_compiler
 def test_a_word_that_is_too_long_does_not_fit() -> None:
-    assert built(["x" * LONGEST], [1]).fits
-    assert not built(["a", "x" * (LONGEST + 1)], [2]).fits
+    assert built(["x" * LONGEST_WORD], [1]).fits
+    assert not built(["a", "x" * (LONGEST_WORD + 1)], [2]).fits
     assert built([None], [1]).fits
 
 

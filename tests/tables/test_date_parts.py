@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 import pytest
 from tests.tables.engines import ENGINES, arrow
 
-from tacit.tables.language.functions import PARTS, UNITS
+from tacit.tables.language.functions import DATE_PARTS, UNITS
 from tacit.tables.language.prepared import Reader
 from tacit.tables.schema.schema import read_schema
 
@@ -54,7 +54,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_part_of_a_date_is_python_s(engine):
-    assert PART_OF.keys() == PARTS.keys()
+    assert PART_OF.keys() == DATE_PARTS.keys()
     rows: list[dict[str, object]] = [
         {"pid": number, "day": moment.date(), "at": moment} for number, moment in enumerate(MOMENTS)
     ]
@@ -63,7 +63,7 @@ def test_every_part_of_a_date_is_python_s(engine):
     reader = Reader(schema)
     asked, expected = [], []
     for part, of in PART_OF.items():
-        least, most = PARTS[part]
+        least, most = DATE_PARTS[part]
         for value in range(least, most + 1) if part != "year" else (1, 1969, 2020, 2022, 9999):
             for column in ("at",) if part == "hour" else ("at", "day"):
                 asked.append(f"extract({part} from {column}) = {value}")

@@ -11,7 +11,7 @@ import pytest
 
 from tacit.tables import read_schema
 from tacit.tables.engine.person_rows import Coded, PersonRows
-from tacit.tables.language.functions import part_of, truncated
+from tacit.tables.language.functions import part_of_date, truncated
 from tacit.tables.language.keys import NO_KEYS, KeySet, column_key, date_key
 from tacit.tables.schema.codes import Unfit
 
@@ -36,7 +36,7 @@ EVERY_KIND = KeySet(
     (
         *keys_of("week", "smoker", "town"),
         date_key(truncated("month", DAY)),
-        date_key(part_of("isodow", DAY), "weekday"),
+        date_key(part_of_date("isodow", DAY), "weekday"),
     )
 )
 

@@ -15,7 +15,7 @@ from tests.tables.test_sources import _everything_said
 from tacit.errors import TacitError
 from tacit.tables import EACH_ROW, load, parse
 from tacit.tables.sources import lines
-from tacit.tables.sources.lines import LONGEST, LineFormat, is_plain, write_mended
+from tacit.tables.sources.lines import LONGEST_FIELD, LineFormat, is_plain, write_mended
 
 ENGINES = (1, "1GB")
 SCHEMA = '[columns.pid]\ntype = "integer"\n[columns.x]\ntype = "text"\n[columns.z]\ntype = "text"\n'
@@ -33,7 +33,7 @@ def test_a_hostile_field_costs_its_own_line_at_most(tmp_path: Path, number: int)
     """Whatever stands there, and wherever that line stands."""
     row = b"9," + CSV_FIELDS[number] + b",n\n"
     path = tmp_path / "t.csv"
-    for place in (1,) if len(row) > LONGEST else range(len(OTHERS) + 1):
+    for place in (1,) if len(row) > LONGEST_FIELD else range(len(OTHERS) + 1):
         rows = [*OTHERS[:place], row, *OTHERS[place:]]
         path.write_bytes(b"pid,x,z\n" + b"".join(rows))
         for limit in ENGINES:
@@ -85,7 +85,7 @@ READ = [  # the rest of a file of two columns, and what is read of it
     (b'1, "a" \n2,""\n', [("1", "a"), ("2", None)]),
     (b"1,\xff\n\xff,b\n", [("1", None), (None, "b")]),
     (b"1,a\0\n", [("1", "a\0")]),
-    (b"1," + b"x" * (LONGEST + 1) + b"\n2,b\n", [("1", None), ("2", "b")]),
+    (b"1," + b"x" * (LONGEST_FIELD + 1) + b"\n2,b\n", [("1", None), ("2", "b")]),
 ]
 
 

@@ -16,7 +16,7 @@ from tests.tables.test_any_text import SCHEMA, SEEDS, alike
 from tacit.errors import TacitError
 from tacit.tables.language import parsing, shapes, sql
 from tacit.tables.language.prepared import Reader
-from tacit.tables.language.shapes import Shapes, cut
+from tacit.tables.language.shapes import Shapes, cut_out_literals
 from tacit.testing.meaning import Summand
 from tacit.testing.random_questions import questions
 
@@ -85,7 +85,7 @@ def test_every_literal_in_every_shape() -> None:
         for shape in SHAPES:
             choices = [LITERALS if chance.random() < 0.3 else PLAIN for _ in range(3)]
             text = shape.format(*map(chance.choice, choices))
-            quick += (found := cut(text)) is not None and found[0] in known._trees
+            quick += (found := cut_out_literals(text)) is not None and found[0] in known._trees
             assert outcome(known.read, text) == by_parser(text), text
     assert quick > 60  # many were not parsed
 
@@ -168,7 +168,7 @@ def test_few_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     long = " or ".join(f"age = {age}" for age in range(200))
     for _ in range(3):
         known.read(long)
-    assert cut(long) is None
+    assert cut_out_literals(long) is None
 
 
 def test_threads_that_ask_the_same_shape() -> None:

@@ -216,7 +216,7 @@ def test_the_part_of_a_person_is_the_same_everywhere(toml: str) -> None:
     people: list[int] | list[str] = numbers if toml == SMALL else ["", "ana", "né\0", "x" * 999]
     for person in people:
         kind = "BIGINT" if toml == SMALL else "VARCHAR"
-        part = shard_sets.part_of(schema, 97)
+        part = shard_sets.part_of_person(schema, 97)
         query = f"SELECT {part} FROM (SELECT CAST(? AS {kind}) AS pid)"
         if isinstance(person, int):
             left = abs(person) % (2**31 - 1) * (1 if person >= 0 else -1)  # as C divides
@@ -232,7 +232,9 @@ def test_parts_are_of_about_the_same_size(step: int) -> None:
     """Whatever regularity there is in the numbers of people."""
     schema = read_schema(SMALL, name="t", person="pid")
     query = f"SELECT count(*) FROM (SELECT i * {step} AS pid FROM range(80000) r(i)) GROUP BY "
-    sizes = [size for (size,) in duckdb.execute(query + shard_sets.part_of(schema, 8)).fetchall()]
+    sizes = [
+        size for (size,) in duckdb.execute(query + shard_sets.part_of_person(schema, 8)).fetchall()
+    ]
     assert len(sizes) == 8
     assert max(sizes) < 1.2 * min(sizes)
 

@@ -19,7 +19,7 @@ from tacit.tables import EACH_ROW, Engine, Schema, load, parse, read_schema
 from tacit.tables.encoded.growing import growing_column, window_of
 from tacit.tables.encoded.shard_sets import MADE_BEFOREHAND, Entry, binding, finish, new_set
 from tacit.tables.encoded.shards import Shard
-from tacit.tables.encoded.workers import FINER, PARTS, ROWS, Work
+from tacit.tables.encoded.workers import FINER, PARTS_OF_TASK, ROWS, Work
 from tacit.tables.engine.bitmaps import BitmapEngine
 from tacit.tables.opening import make_shards
 from tacit.tables.schema.schema import Person
@@ -28,7 +28,7 @@ from tacit.testing.meaning import RawRow
 
 SMALL = "[columns.pid]\ntype = 'integer'\n[columns.x]\ntype = 'integer'\nkeys = [1, 2, 3]\n"
 TEXT = SMALL.replace("'integer'", "'text'", 1)
-EVERY_OF = (1, 2, PARTS, 2 * PARTS)
+EVERY_OF = (1, 2, PARTS_OF_TASK, 2 * PARTS_OF_TASK)
 
 
 def no_faults(attempt: Callable[[], object]) -> None:
@@ -108,7 +108,7 @@ def test_each_person_is_in_one_shard(kind: str, of: int) -> None:
         assert found == alone.values(questions)
 
 
-@pytest.mark.parametrize("of", [*EVERY_OF, PARTS * FINER])
+@pytest.mark.parametrize("of", [*EVERY_OF, PARTS_OF_TASK * FINER])
 def test_each_row_is_in_one_shard_if_rows_are_people(of: int) -> None:
     table = pa.table({"pid": range(600), "x": [n % 3 + 1 for n in range(600)]})
     schema = read_schema(SMALL, name="t", person=EACH_ROW)
@@ -201,7 +201,7 @@ def test_only_the_rows_of_the_window_count(tmp_path: Path) -> None:
 def test_there_are_as_many_shards_as_the_rows_need() -> None:
     work = Work(read_schema(SMALL, name="t", person="pid"), None, Path("."), most_rows=10)
     found = [work.shards_for(rows) for rows in (0, 1, 10, 11, 20, 21, 41, 10**9)]
-    assert found == [1, 1, 1, 2, 2, 4, 8, PARTS * FINER]
+    assert found == [1, 1, 1, 2, 2, 4, 8, PARTS_OF_TASK * FINER]
 
 
 # Sets that are made beforehand

@@ -24,8 +24,8 @@ from tacit.tables.encoded.fetching import (
 )
 from tacit.tables.encoded.growing import (
     GROWS_BY_HELP,
+    appended,
     growing_column,
-    joined,
     label_place,
     window_of,
     written,
@@ -36,7 +36,7 @@ from tacit.tables.encoded.shard_sets import (
     SHARDS_HELP,
     Binding,
     binding,
-    cut,
+    cut_into_parts,
     find,
     finish,
     is_folder,
@@ -262,8 +262,8 @@ def _more(engine: Engine, source: Source, storage: Storage) -> Engine:
     source.fetch(raw_names(source, schema.columns))
     rows = count_rows(source, schema)
     if storage.shards is None and _fits(rows + there, source, schema, limit):
-        new = reduce(partial(joined, schema), [shard.rows for shard in held])
-        shard = Shard.of(schema, joined(schema, new, read_all(source, schema, rows).rows))
+        new = reduce(partial(appended, schema), [shard.rows for shard in held])
+        shard = Shard.of(schema, appended(schema, new, read_all(source, schema, rows).rows))
         source.refuse_changed(stamp)
         return BitmapEngine(schema, [shard], limit=max(limit - shard.nbytes, 0))
     folder = storage.folder
@@ -444,7 +444,7 @@ def cut_up(source: Source, schema: Schema, rows: int, parts: int, scratch: Path)
         yield read_all(source, schema, rows)
         return
     form = normal_form(source, schema, _names(schema.columns))
-    for columns, count in cut(source.connection, schema, form, parts, scratch):
+    for columns, count in cut_into_parts(source.connection, schema, form, parts, scratch):
         yield read_coded(source.connection, schema, columns, count)
 
 

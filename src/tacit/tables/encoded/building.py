@@ -18,7 +18,7 @@ from tacit.tables.encoded.layout import Codes, narrowest
 from tacit.tables.encoded.packed_words import PackedWords, put_in_order, sorted_places
 from tacit.tables.sources.arrow_chunks import ChunkColumn
 
-LONGEST = 256
+LONGEST_WORD = 256
 """Bytes of a word that is numbered as it comes: a chunk of longer ones would be large."""
 
 _FIRST_WORDS = 1 << 10  # for so many there is room at first
@@ -108,7 +108,7 @@ class TextColumn:
         codes, views = self._codes[at : at + len(given.values)], given.values
         if given.nulls is not None:
             views = views[~given.nulls]
-        self.fits = self.fits and int(views.view(np.uint32)[:, 0].max(initial=0)) <= LONGEST
+        self.fits = self.fits and int(views.view(np.uint32)[:, 0].max(initial=0)) <= LONGEST_WORD
         if not self.fits:
             return
         if given.nulls is None:

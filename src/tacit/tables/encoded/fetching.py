@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit import kernel
 from tacit.errors import EngineFailed
-from tacit.tables.encoded.building import LONGEST, NumberColumn, TextColumn
+from tacit.tables.encoded.building import LONGEST_WORD, NumberColumn, TextColumn
 from tacit.tables.encoded.columns import EncodedColumn, hold_numbers, hold_words, with_room
 from tacit.tables.encoded.layout import Codes, narrowest
 from tacit.tables.encoded.packed_words import PackedWords
@@ -37,7 +37,7 @@ CHUNK = 2**17
 MOST_WORDS = 2**10
 """Words that Python holds at once."""
 
-_TOO_LONG = "x" * (LONGEST + 1)
+_TOO_LONG = "x" * (LONGEST_WORD + 1)
 
 _UNSIGNED = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER"}
 
@@ -161,7 +161,7 @@ def _narrow(column: Column, ends: Ends) -> str:
     """A code as DuckDB hands it over; a long text, of which chunks would be large, as another."""
     value, unsigned = quoted(column.name), _UNSIGNED.get(code_bytes(ends))
     if column.type == "text":
-        return f"CASE WHEN strlen({value}) > {LONGEST} THEN '{_TOO_LONG}' ELSE {value} END"
+        return f"CASE WHEN strlen({value}) > {LONGEST_WORD} THEN '{_TOO_LONG}' ELSE {value} END"
     return value if unsigned is None else f"CAST({value} - ({ends[0]}) AS {unsigned})"
 
 

@@ -103,7 +103,7 @@ def _literal(column: Column, code: int) -> str:
 # Joining rows
 
 
-def joined(
+def appended(
     schema: Schema, first: Mapping[str, EncodedColumn], then: Mapping[str, EncodedColumn]
 ) -> dict[str, EncodedColumn]:
     """Columns by row: the rows of one after those of the other."""
@@ -176,7 +176,7 @@ def grown(
     for number, shard in enumerate(shards):
         here = home == number
         if here.any():
-            together = joined(schema, shard.rows, chosen(rows, here))
+            together = appended(schema, shard.rows, chosen(rows, here))
             for part in _parts(schema, together, most):
                 yield number, Shard.of(schema, part)
 

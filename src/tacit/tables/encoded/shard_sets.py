@@ -238,7 +238,7 @@ def place_of(schema: Schema) -> str:
     return f"(({person} % {LEHMER} + {LEHMER}) * 48271 % {LEHMER})"  # below 2^48
 
 
-def part_of(schema: Schema, parts: int) -> str:
+def part_of_person(schema: Schema, parts: int) -> str:
     """The part of a row of the normal form, as SQL: all rows of a person are in one."""
     return f"{place_of(schema)} % {parts}"
 
@@ -259,7 +259,7 @@ def write_parts(
     coded = ", ".join(f"{quoted(name)} AS {short}" for name, short in _short(schema).items())
     folder.mkdir(mode=0o700)
     copied = connection.execute(
-        f"COPY (SELECT {coded}{more}, CAST({part_of(schema, parts)} AS INTEGER) AS part "
+        f"COPY (SELECT {coded}{more}, CAST({part_of_person(schema, parts)} AS INTEGER) AS part "
         f"FROM ({form})) "
         f"TO {text(str(folder))} (FORMAT parquet, COMPRESSION lz4, PARTITION_BY (part))"
     ).fetchone()
@@ -289,7 +289,7 @@ def _short(schema: Schema) -> dict[str, str]:
     return {column.name: f"c{number}" for number, column in enumerate(schema.columns)}
 
 
-def cut(
+def cut_into_parts(
     connection: duckdb.DuckDBPyConnection, schema: Schema, form: str, parts: int, scratch: Path
 ) -> Iterator[tuple[Callable[[Sequence[Column]], str], int]]:
     """Cut the rows of a normal form into parts, in one pass; for each, its columns and its rows.

@@ -30,7 +30,7 @@ from tacit.tables.schema.schema import Schema
 if TYPE_CHECKING:
     pass
 
-MARK = b"tacit shard 1\n\0\0"
+FILE_MARK = b"tacit shard 1\n\0\0"
 ALIGNED = 64
 
 _NUMBERS = ("words", "one_row", "many_words", "inner_bits")
@@ -90,7 +90,7 @@ class Shard:
         """Write it to a new file that only its owner can read; gives the file's SHA-256."""
         head, arrays = self._described()
         text = json.dumps(head, separators=(",", ":")).encode()
-        start = MARK + len(text).to_bytes(8, "little") + text
+        start = FILE_MARK + len(text).to_bytes(8, "little") + text
         digest = hashlib.sha256()
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with open(descriptor, "wb") as file:
@@ -141,10 +141,10 @@ def map_shard(path: Path, sha256: str, noted: FileStamp | None = None) -> Shard:
         mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
     if file_stamp(status) != noted and hashlib.sha256(mapped).hexdigest() != sha256:
         raise NotAShard
-    if mapped[: len(MARK)] != MARK:
+    if mapped[: len(FILE_MARK)] != FILE_MARK:
         raise NotAShard
-    begin = len(MARK) + 8
-    end = begin + int.from_bytes(mapped[len(MARK) : begin], "little")
+    begin = len(FILE_MARK) + 8
+    end = begin + int.from_bytes(mapped[len(FILE_MARK) : begin], "little")
     head: Head = json.loads(mapped[begin:end])
     data = -(-end // ALIGNED) * ALIGNED
 

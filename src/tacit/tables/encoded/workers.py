@@ -32,7 +32,7 @@ from tacit.tables.sources.frames import ArrowSource
 from tacit.tables.sources.normal_form import normal_form
 from tacit.tables.sources.source import RowWindow
 
-PARTS = 16
+PARTS_OF_TASK = 16
 """Into how many parts the rows of a task are cut, each a file."""
 
 FINER = 16
@@ -75,22 +75,24 @@ class Work:
             return None
         rows = pyarrow.RecordBatchReader.from_batches(first.schema, chain([first], coming))
         name = uuid4().hex
-        finer = f", CAST({place_of(self.schema)} // {PARTS} % {FINER} AS TINYINT) AS finer"
+        finer = f", CAST({place_of(self.schema)} // {PARTS_OF_TASK} % {FINER} AS TINYINT) AS finer"
         source = _on_one_thread(self.memory)
         try:
             source.pass_on(rows)
             source.window = self.window
             form = normal_form(source, self.schema, {each.name for each in self.schema.columns})
             place = self.folder / ROWS / name
-            count = write_parts(source.connection, self.schema, form, place, finer, parts=PARTS)
+            count = write_parts(
+                source.connection, self.schema, form, place, finer, parts=PARTS_OF_TASK
+            )
         finally:
             source.close()
         return name, count
 
     def shards_for(self, rows: int) -> int:
-        """How many shards to make of so many rows: a power of two, as PARTS and FINER are."""
+        """How many shards to make of so many rows: a power of two, as the parts of a task are."""
         wanted = max(-(-rows // self.most_rows), 1)
-        return min(1 << (wanted - 1).bit_length(), PARTS * FINER)
+        return min(1 << (wanted - 1).bit_length(), PARTS_OF_TASK * FINER)
 
     @withheld("making a shard")
     def build(self, number: int, of: int, tasks: Sequence[str]) -> Entry | None:
@@ -98,8 +100,8 @@ class Work:
 
         ``of`` is how many shards there are, a power of two.
         """
-        step = min(of, PARTS)
-        parts = [f"part={part}" for part in range(PARTS) if part % step == number % step]
+        step = min(of, PARTS_OF_TASK)
+        parts = [f"part={part}" for part in range(PARTS_OF_TASK) if part % step == number % step]
         folders = (self.folder / ROWS / task / part for task in tasks for part in parts)
         found = [folder for folder in folders if folder.is_dir()]
         if not found:

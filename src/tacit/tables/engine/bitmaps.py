@@ -23,7 +23,7 @@ from tacit.tables.engine.bit_trees import Bitmaps, people_of_conjunction, words_
 from tacit.tables.engine.cells import count_cells, count_product, grouped
 from tacit.tables.engine.engine import CLOSED, Answering, exact_added
 from tacit.tables.engine.having import having_people
-from tacit.tables.engine.person_rows import Coded, PersonRows, joined
+from tacit.tables.engine.person_rows import Coded, PersonRows, joined_rows
 from tacit.tables.engine.points import (
     CountedPoints,
     check_points,
@@ -229,7 +229,7 @@ class BitmapEngine(Answering):
         self, where: Predicate, columns: Sequence[str], tests: Sequence[Predicate]
     ) -> PersonRows:
         """The rows for which ``where`` is TRUE, with their people as numbers."""
-        return joined([part.rows_by_person(where, columns, tests) for part in self.parts])
+        return joined_rows([part.rows_by_person(where, columns, tests) for part in self.parts])
 
     @_by_one_thread("answering")
     def people_of(self, term: Term) -> NDArray[Any]:

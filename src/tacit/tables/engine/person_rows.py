@@ -46,7 +46,7 @@ class PersonRows:
     tests: Mapping[Predicate, Truths]  # whether each is TRUE of a row
 
 
-def joined(parts: Sequence[PersonRows]) -> PersonRows:
+def joined_rows(parts: Sequence[PersonRows]) -> PersonRows:
     """The rows of several parts; each person must be in one of them only."""
     if len(parts) == 1:
         return parts[0]

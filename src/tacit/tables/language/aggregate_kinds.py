@@ -17,7 +17,7 @@ _ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MeasuredPart:
     """Something that is measured in every cell for an aggregate.
 
     Privacy: in one cell a person changes it by at most ``sensitivity`` steps.  ``share`` is its
@@ -40,7 +40,7 @@ class _Aggregate:
         """What is evaluated beside the question."""
         return ()
 
-    def parts(self, selected: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[MeasuredPart, ...]:
         """What is measured with noise in every cell."""
         return ()
 
@@ -68,10 +68,10 @@ class _OfBounded(_Aggregate):
 class Plain(_Aggregate):
     """A weighted sum of counts and sums: the question itself."""
 
-    def parts(self, selected: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[MeasuredPart, ...]:
         """The question, for the whole ε."""
         question = selected.question
-        return (Part(selected.name, question.grid, question.sensitivity / question.grid),)
+        return (MeasuredPart(selected.name, question.grid, question.sensitivity / question.grid),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ class Mean(_OfBounded):
         """What is evaluated beside the question."""
         return () if self.of is None else (self.of,)
 
-    def parts(self, selected: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[MeasuredPart, ...]:
         """How many there are, and the sum of their distances from the middle, in half steps."""
         half, most = Fraction(1, 2), Fraction(selected.most)
-        total = Part("total", self.step / 2, most * self.width, half)
-        return (Part("count", _ONE, most, half), total)
+        total = MeasuredPart("total", self.step / 2, most * self.width, half)
+        return (MeasuredPart("count", _ONE, most, half), total)
 
     @property
     def canonical(self) -> str:
@@ -125,10 +125,10 @@ class Portion(_Aggregate):
         """What is evaluated beside the question."""
         return (self.inside,)
 
-    def parts(self, selected: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[MeasuredPart, ...]:
         """What is inside, and the rest."""
         most = Fraction(selected.most)
-        return (Part("inside", _ONE, most), Part("rest", _ONE, most))
+        return (MeasuredPart("inside", _ONE, most), MeasuredPart("rest", _ONE, most))
 
     @property
     def canonical(self) -> str:
@@ -147,11 +147,11 @@ class Ratio(_Aggregate):
         """What is evaluated beside the question."""
         return self.below.terms
 
-    def parts(self, selected: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[MeasuredPart, ...]:
         """Both, for half of ε each."""
         named, half = (("above", selected.question), ("below", self.below)), Fraction(1, 2)
         return tuple(
-            Part(name, question.grid, question.sensitivity / question.grid, half)
+            MeasuredPart(name, question.grid, question.sensitivity / question.grid, half)
             for name, question in named
         )
 
@@ -176,13 +176,13 @@ class Spread(_OfBounded):
     sample: bool
     root: bool
 
-    def parts(self, selected: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[MeasuredPart, ...]:
         """How many there are, Σ y, and Σ (2y² − w²) in eighths of a squared step."""
         third, most = Fraction(1, 3), Fraction(selected.most)
         return (
-            Part("count", _ONE, most, third),
-            Part("total", self.step / 2, most * self.width, third),
-            Part("squares", self.step**2 / 8, most * self.width**2, third),
+            MeasuredPart("count", _ONE, most, third),
+            MeasuredPart("total", self.step / 2, most * self.width, third),
+            MeasuredPart("squares", self.step**2 / 8, most * self.width**2, third),
         )
 
     @property
@@ -220,10 +220,10 @@ class Distinct(_Aggregate):
     keys: KeySet
     most: int = 0
 
-    def parts(self, selected: Selected) -> tuple[Part, ...]:
+    def parts(self, selected: Selected) -> tuple[MeasuredPart, ...]:
         """Their number."""
         assert self.most >= 1
-        return (Part(selected.name, _ONE, Fraction(self.most)),)
+        return (MeasuredPart(selected.name, _ONE, Fraction(self.most)),)
 
     @property
     def canonical(self) -> str:

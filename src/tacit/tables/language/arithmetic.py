@@ -44,7 +44,7 @@ class Interval:
         return Interval(self.months + other.months, self.microseconds + other.microseconds)
 
 
-Constant = Fraction | Interval | date | str | bool | None
+ConstantValue = Fraction | Interval | date | str | bool | None
 """What a formula without a column comes to; a datetime is a date here, too."""
 
 
@@ -64,7 +64,7 @@ class Linear:
     """``factor × column + offset``; with the factor 0 it is a constant."""
 
     factor: Fraction
-    offset: Constant
+    offset: ConstantValue
 
 
 def of_column(column: Column) -> Linear:
@@ -126,7 +126,7 @@ def _short(value: object) -> Fraction:
         raise Unfit("give finite numbers of at most 4000 digits") from None
 
 
-def _sum(left: Constant, right: Constant) -> Constant:
+def _sum(left: ConstantValue, right: ConstantValue) -> ConstantValue:
     if isinstance(left, Interval) and isinstance(right, Interval):
         return left + right
     if isinstance(left, Interval):
@@ -181,7 +181,9 @@ def solved(column: Column, left: Linear, right: Linear) -> tuple[bool, object]:
     return turned, _solved_date(column, factor, offset, value)
 
 
-def _solved_date(column: Column, factor: Fraction, offset: Constant, value: Constant) -> date:
+def _solved_date(
+    column: Column, factor: Fraction, offset: ConstantValue, value: ConstantValue
+) -> date:
     if factor != 1 or not isinstance(offset, Interval):
         raise Unfit(f"{column.name} holds dates: add an interval to it, such as interval 7 days")
     if offset.months:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tacit.tables.language.functions import (
+    DATE_PARTS,
     LONGEST_TEXT,
-    PARTS,
     UNITS,
     Function,
     day_of,
-    part_of,
+    part_of_date,
     text_function,
     truncated,
 )
@@ -103,14 +103,14 @@ class FunctionReader:
         return text_function(f"{word} {int(digits)}", column)
 
     def _part(self, node: exp.Expr, part: str, inner: exp.Expr) -> Function:
-        if part not in PARTS:
+        if part not in DATE_PARTS:
             raise refused(
                 "EXTRACT does not know this part",
                 self.operands.place(node),
-                f"use one of {', '.join(PARTS)}",
+                f"use one of {', '.join(DATE_PARTS)}",
             )
         types = ("timestamp",) if part == "hour" else ("date", "timestamp")
-        return part_of(part, self._column(node, inner, types))
+        return part_of_date(part, self._column(node, inner, types))
 
     def _truncation(self, node: exp.Expr) -> Function:
         self.operands.only(node, "this", "unit")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.language.templates import OPERATORS, joined, whole_range
+from tacit.tables.language.templates import OPERATORS, flattened, whole_range
 from tacit.tables.language.tree import (
     Among,
     And,
@@ -33,11 +33,11 @@ from tacit.tables.language.tree import (
 )
 from tacit.tables.schema.codes import WIDEST, Code, Type, Unfit
 from tacit.tables.schema.schema import Column
+from tacit.tables.schema.zones import DAY
 
 Days = NDArray[np.int64]
 
 LONGEST_TEXT = 2**20  # code points; a longer text is NULL
-DAY = 86_400 * 10**6
 HOUR = 3600 * 10**6
 LETTERS = string.ascii_lowercase, string.ascii_uppercase
 
@@ -67,7 +67,7 @@ def text_function(name: str, column: Column) -> Function:
 
 
 # Parts of dates, and the numbers that they may be.
-PARTS: dict[str, tuple[int, int]] = {
+DATE_PARTS: dict[str, tuple[int, int]] = {
     "year": (1, 9999),
     "quarter": (1, 4),
     "month": (1, 12),
@@ -80,9 +80,9 @@ PARTS: dict[str, tuple[int, int]] = {
 UNITS = ("year", "quarter", "month", "week", "day", "hour")
 
 
-def part_of(name: str, column: Column) -> Function:
+def part_of_date(name: str, column: Column) -> Function:
     """``extract(part from column)``."""
-    return Function(name, column, Column(column.name, "integer", bounds=PARTS[name]))
+    return Function(name, column, Column(column.name, "integer", bounds=DATE_PARTS[name]))
 
 
 def truncated(unit: str, column: Column) -> Function:
@@ -108,7 +108,7 @@ def of_function(function: Function, tree: Predicate) -> Predicate:
         case IsTrue(part):
             return IsTrue(of_function(function, part))
         case And(parts) | Or(parts):
-            return joined(type(tree), [of_function(function, part) for part in parts])
+            return flattened(type(tree), [of_function(function, part) for part in parts])
     return tree  # a constant, or IS NULL: a function is NULL just where its column is
 
 
@@ -118,7 +118,7 @@ def _leaf(function: Function, tree: Range | Among | Like) -> Predicate:
     if isinstance(tree, Like) or not keeps_order(function.name):
         return Computed(function.name, tree)
     ranges = [(tree.low, tree.high)] if isinstance(tree, Range) else [(v, v) for v in tree.values]
-    return joined(Or, [_range(function, low, high) for low, high in ranges])
+    return flattened(Or, [_range(function, low, high) for low, high in ranges])
 
 
 def keeps_order(name: str) -> bool:
@@ -266,7 +266,7 @@ def _test(atom: Range | Among | Like) -> Callable[[Any], bool]:
 
 def parts_that_hold(tree: Computed) -> list[int]:
     """The numbers of a part of dates for which a computed predicate is TRUE."""
-    test, (least, most) = _test(tree.atom), PARTS[tree.function]
+    test, (least, most) = _test(tree.atom), DATE_PARTS[tree.function]
     return [number for number in range(least, most + 1) if test(number)]
 
 

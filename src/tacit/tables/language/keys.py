@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.language.functions import (
-    PARTS,
+    DATE_PARTS,
     UNITS,
     Function,
     day_of,
     first_code,
     keeps_order,
     of_function,
-    part_of,
     part_of_codes,
+    part_of_date,
     truncated,
     values_between,
 )
@@ -165,7 +165,7 @@ def date_key(function: Function, name: str | None = None) -> DateKey:
     if name is None:
         name = f"{column.name}_{function.name.removeprefix('trunc ')}"
     if not keeps_order(function.name):
-        least, last = PARTS[function.name]
+        least, last = DATE_PARTS[function.name]
         return DateKey(name, range(least, last + 1), function.gives, function)
     values = values_between(function, *_declared_ends(column))
     if len(values) > MOST_CELLS:
@@ -193,7 +193,7 @@ def key_from_json(kept: object, schema: Schema) -> Key:
     if kind == "date":
         function = day_of(column)
     else:
-        function = truncated(unit, column) if kind == "trunc" else part_of(kind, column)
+        function = truncated(unit, column) if kind == "trunc" else part_of_date(kind, column)
     timed = column.type == "timestamp"
     known = timed if kind == "date" or "hour" in (kind, unit) else unit in ("", *UNITS)
     if not known:

@@ -11,7 +11,7 @@ from sqlglot import Dialect, ParseError, Parser, Token, Tokenizer, TokenType, ex
 from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused, TacitError
 
-UNREADABLE = "this cannot be read as SQL"
+NOT_SQL = "this cannot be read as SQL"
 _TANGLED = "this question has too many possible readings"
 
 _WORD_HINT = "a name that is an SQL word needs double quotes"
@@ -168,7 +168,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _tree(text: str, tokens: list[Token]) -> exp.Expr:
-    problem, place, hint = UNREADABLE, Span(text, 0, len(text)), _MISSING_HINT
+    problem, place, hint = NOT_SQL, Span(text, 0, len(text)), _MISSING_HINT
     silence = _SILENT.set(True)
     try:
         trees = _parser(len(tokens)).parse(tokens, text)

@@ -17,7 +17,7 @@ from tacit.tables.language.arithmetic import constant
 from tacit.tables.language.functions import begins_or_ends, ilike, of_function
 from tacit.tables.language.operands import DEEPEST, TOO_DEEP, Formula, OperandReader, formula_of
 from tacit.tables.language.parsing import Span, refused
-from tacit.tables.language.templates import Hole, compared, joined, ready_or_pending, turned
+from tacit.tables.language.templates import Hole, compared, flattened, ready_or_pending, turned
 from tacit.tables.language.tree import (
     Among,
     And,
@@ -93,7 +93,7 @@ class PredicateReader(OperandReader):
         return all_of(self._parts(node, exp.And))
 
     def _or(self, node: exp.Expr) -> Predicate:
-        return joined(Or, self._parts(node, exp.Or))
+        return flattened(Or, self._parts(node, exp.Or))
 
     def _not(self, node: exp.Expr) -> Predicate:
         self.only(node, "this")

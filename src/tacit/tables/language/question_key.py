@@ -4,8 +4,8 @@ A key is a hash of the question, its own threshold and the table's label.  What 
 out here with tags of its own, and no name of a class or field in this package is part of it:
 renaming one must not make a stream draw an answer again that is already on record.
 
-There are two forms.  Answers are recorded under the newer one, which begins with `MARK`; answers
-that version 0.1 recorded are still found under the older one.  Neither may ever change: a third
+There are two forms.  Answers are recorded under the newer one, which begins with `KEY_MARK`;
+answers that version 0.1 recorded are still found under the older one.  Neither may change: a third
 form would get its own mark, and both of these would still be read.
 """
 
@@ -45,7 +45,7 @@ from tacit.tables.language.tree import (
 )
 from tacit.tables.schema.codes import Code
 
-MARK = "2:"
+KEY_MARK = "2:"
 """The keys of the second form begin with this; those of the first are only a hash."""
 
 
@@ -95,12 +95,12 @@ def _ending(threshold: Fraction | None, as_of: str | None) -> str:
 
 
 def _hashed(question: str, ending: str) -> str:
-    return MARK + sha256(f"[{question}{ending}".encode()).hexdigest()
+    return KEY_MARK + sha256(f"[{question}{ending}".encode()).hexdigest()
 
 
 def forms_of(keys: Iterable[str]) -> tuple[KeyForm, ...]:
     """The newer form, and the older one if some of these keys have it: the forms to look up in."""
-    older = not all(key.startswith(MARK) for key in keys)
+    older = not all(key.startswith(KEY_MARK) for key in keys)
     return (question_key, question_key_0_1) if older else (question_key,)
 
 

@@ -12,7 +12,7 @@ from tacit.tables.language.aggregate_kinds import (
     FromStream,
     Kind,
     Mean,
-    Part,
+    MeasuredPart,
     Plain,
     Portion,
     Ranked,
@@ -63,7 +63,7 @@ class Selected:
         return self.kind.most if isinstance(self.kind, Distinct) else None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[MeasuredPart, ...]:
         """What is measured for it."""
         return self.kind.parts(self)
 

@@ -53,10 +53,10 @@ Tree = tuple[exp.Expr, list[exp.Literal]]
 """What a text was parsed to, and its literals, in the order of the text."""
 
 
-def cut(text: str) -> tuple[str, list[str]] | None:
+def cut_out_literals(text: str) -> tuple[str, list[str]] | None:
     r"""A text's shape and its literals, or None if that is not certain.
 
-    >>> cut("age >= 60 and town = 'Ghent'")
+    >>> cut_out_literals("age >= 60 and town = 'Ghent'")
     ('age >= \x00n and town = \x00t', ['60', 'Ghent'])
     """
     literals: list[str] = []
@@ -88,7 +88,7 @@ class Shapes:
     def read(self, text: str) -> Parsed:
         """What `sql.read` reads, or refuses."""
         readable(text)
-        found = cut(text)
+        found = cut_out_literals(text)
         if found is None:
             return self._parsed(text)
         shape, literals = found

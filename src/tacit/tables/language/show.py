@@ -15,7 +15,7 @@ from tacit.arguments import kind_of
 from tacit.errors import TacitError
 from tacit.numbers import decimal
 from tacit.support import html_table
-from tacit.tables.language.functions import PARTS
+from tacit.tables.language.functions import DATE_PARTS
 from tacit.tables.language.key_notes import notes
 from tacit.tables.language.tallies import tally_schema
 from tacit.tables.language.tree import (
@@ -116,7 +116,7 @@ def _call(function: str, column: str) -> str:
     word, _, number = function.partition(" ")
     if word in ("left", "right"):
         return f"{word}({column}, {number})"
-    return f"extract({word} from {column})" if word in PARTS else f"{word}({column})"
+    return f"extract({word} from {column})" if word in DATE_PARTS else f"{word}({column})"
 
 
 def _range(written: str, low: str | None, high: str | None) -> str:

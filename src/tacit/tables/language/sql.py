@@ -20,7 +20,7 @@ from tacit.tables.language.aggregates import AGGREGATE_HINT, CANCELS, AggregateR
 from tacit.tables.language.grouping import GroupReader
 from tacit.tables.language.keys import NO_KEYS, KeySet
 from tacit.tables.language.operands import TOO_DEEP
-from tacit.tables.language.parsing import UNREADABLE, Span, parsed, readable, refused
+from tacit.tables.language.parsing import NOT_SQL, Span, parsed, readable, refused
 from tacit.tables.language.per_person import GroupedPeopleReader, from_table
 from tacit.tables.language.predicates import PredicateReader
 from tacit.tables.language.subqueries import SubqueryReader
@@ -86,7 +86,7 @@ def read_or_refused(text: str, reading: Callable[[], T]) -> T:
     except RecursionError:
         problem = TOO_DEEP  # refused below, without the thousand frames of its traceback
     except Exception:  # sqlglot, or our use of its tree, did not expect this text
-        problem = UNREADABLE
+        problem = NOT_SQL
     raise refused(problem, Span(text, 0, len(text)))
 
 

@@ -330,7 +330,7 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
         ]
         for part in parts:
             if type(part) is kind:  # BETWEEN with a NULL became a conjunction
-                return joined(kind, parts)
+                return flattened(kind, parts)
         return kind(tuple(parts))
     if type(tree) is Pending:
         return _filled(tree, parameters)
@@ -346,7 +346,7 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
     return tree
 
 
-def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
+def flattened(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
     """A conjunction or disjunction of parts, without repetition and without nesting."""
     flat: list[Predicate] = []
     for part in parts:

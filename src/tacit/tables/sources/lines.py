@@ -35,7 +35,7 @@ from tacit.errors import SchemaMismatch
 from tacit.tables.schema.declarations import clashing_names
 from tacit.tables.schema.text_format import decoded
 
-LONGEST = 2**20
+LONGEST_FIELD = 2**20
 """Bytes.  Longer text is NULL, whatever source it is in."""
 
 PIECE = 2**24
@@ -229,7 +229,7 @@ def _note_width(found: Mended, fields: list[bytes], width: int, number: int) -> 
 def _written(value: bytes) -> bytes | None:
     """A field in quotes; None if it is not UTF-8, or too long."""
     try:
-        if len(value) <= LONGEST:
+        if len(value) <= LONGEST_FIELD:
             value.decode()
             return b'"' + value.replace(b'"', b'""') + b'"'
     except UnicodeDecodeError:

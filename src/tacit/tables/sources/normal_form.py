@@ -28,7 +28,7 @@ from tacit.tables.schema.declarations import folded, quoted, text
 from tacit.tables.schema.schema import EACH_ROW, Column, Schema
 from tacit.tables.schema.text_format import AS_USUAL, DAY_FIRST, ISO, TextFormat
 from tacit.tables.schema.zones import on_the_wall
-from tacit.tables.sources.lines import LONGEST
+from tacit.tables.sources.lines import LONGEST_FIELD
 from tacit.tables.sources.source import Source
 
 _NARROW = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -249,7 +249,7 @@ def _read_field(column: Column, value: str, written: TextFormat) -> str:
     if column.type == "timestamp" and column.zone is not None:
         instant = _is_instant(_iso(f"trim({value})", written), column)
         found = f"struct_pack(at := {found}, instant := {instant})"
-    kept = f"strlen({value}) <= {LONGEST}"
+    kept = f"strlen({value}) <= {LONGEST_FIELD}"
     if written.nulls:
         kept += f" AND {is_no_null(value, written)}"
     return f"CASE WHEN {kept} THEN {found} END"
@@ -300,7 +300,7 @@ def _decimal(value: str, kind: str) -> str:
 def _read_words(value: str, kind: str, stored: bool) -> str:
     """Text; if it is not UTF-8, or is too long, it is NULL."""
     if kind == TEXT_BYTES:
-        return f"CASE WHEN octet_length({value}) <= {LONGEST} THEN TRY(decode({value})) END"
+        return f"CASE WHEN octet_length({value}) <= {LONGEST_FIELD} THEN TRY(decode({value})) END"
     if kind != "VARCHAR" and not kind.startswith("ENUM"):
         return f"CAST({value} AS VARCHAR)"
     if kind != "VARCHAR":
@@ -308,7 +308,7 @@ def _read_words(value: str, kind: str, stored: bool) -> str:
     words = value
     if stored:  # text is compared by code point everywhere
         words = f'TRY(decode(encode({value} COLLATE "binary")))'
-    return f"CASE WHEN strlen({value}) <= {LONGEST} THEN {words} END"
+    return f"CASE WHEN strlen({value}) <= {LONGEST_FIELD} THEN {words} END"
 
 
 _PER_UNIT = {"s": 10**6, "ms": 10**3, "us": 1}  # microseconds

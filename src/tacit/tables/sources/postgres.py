@@ -20,7 +20,7 @@ from tacit.errors import BadParameter, EngineFailed, TacitError
 from tacit.postgres import URL, CannotConnect, PostgresAddress
 from tacit.tables.schema.codes import NUMERIC, TEXT_BYTES, UNREADABLE, is_unreadable, literal
 from tacit.tables.schema.declarations import folded, quoted, refuse_clashing_names
-from tacit.tables.sources.lines import LONGEST
+from tacit.tables.sources.lines import LONGEST_FIELD
 from tacit.tables.sources.source import Source
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ class Session:
             plain = _MADE_PLAIN.get(shown, "{}::text").format(quoted(name))
             hint = f"{shown}: open a view that has {plain} AS {quoted(name)} in its place"
             return RemoteColumn(name, f"{UNREADABLE}({shown})", hint=hint)
-        short = f"CASE WHEN octet_length({{0}}::text) <= {LONGEST} THEN {{0}}::text END"
+        short = f"CASE WHEN octet_length({{0}}::text) <= {LONGEST_FIELD} THEN {{0}}::text END"
         if self._encoding == "UTF8":
             # Bytes, because nothing else would notice if the text were not Unicode after all.
             return RemoteColumn(name, TEXT_BYTES, f"textsend({short})")
