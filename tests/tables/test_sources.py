@@ -26,6 +26,7 @@ from tacit.errors import BadParameter, EngineFailed, QuestionRefused, SchemaMism
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema, read_schema
 from tacit.tables import opening as loading
 from tacit.tables.encoded.shards import Shard
+from tacit.tables.engine.bitmaps import BitmapEngine
 from tacit.tables.schema.schema import Column
 
 
@@ -584,10 +585,10 @@ def test_engine_failures_carry_nothing(opener: Opener) -> None:
     declared = column("integer") + '\n[columns.y]\ntype = "text"'
     engine = opener(table, declared, EACH_ROW)
     question = parse("y = 'a' and x = 1", engine.schema)
-    for part in getattr(engine, "_shards", [engine]):
-        for hidden in ("_source", "_columns"):
-            if hasattr(part, hidden):
-                setattr(part, hidden, Exploding())
+    assert isinstance(engine, BitmapEngine)
+    for part in engine.parts:
+        part.bitmaps._columns = Exploding()  # type: ignore[assignment]
+        part.shard = Exploding()  # type: ignore[assignment]
     with pytest.raises(EngineFailed) as caught:
         engine.values([question])
     assert POISON not in _everything_said(caught.value)
