@@ -133,6 +133,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
 FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
     *(f"tacit.book.range_tree.RangeTree.{name}" for name in ("nodes", "prefixes", "prefix_noises")),
     "tacit.book.range_tree.rising",
+    "tacit.tables.Batch.place",
     "RangePlan.noises",
     *("QueryPlan.noise_scale", "QueryColumn.from_json"),
     *("QuantileColumn.from_json", "QueryPlan.quantile"),

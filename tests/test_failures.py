@@ -96,7 +96,7 @@ def test_of_other_failures_it_says_the_class_and_the_place(error: Exception) -> 
 
     failure = raised_by(fail)
     assert isinstance(failure, EngineFailed)
-    assert failure.reason.startswith(f"{type(error).__name__} tacit.tables.engine.engine:")
+    assert failure.reason.startswith(f"{type(error).__name__} tacit.failures:")
     assert f"{__name__}:" in failure.reason
     for hidden in (SECRET, "4711"):
         assert hidden not in failure.reason

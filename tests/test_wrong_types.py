@@ -165,7 +165,6 @@ def test_what_only_counts_as_true_is_no_flag(every, given):
         ("tacit.book.one_sided.sparse", "monotone"),
         ("tacit.book.one_sided.above_threshold", "monotone"),
         ("Table.sparse", "numeric"),
-        ("tacit.audit.exact", "continuous"),
         ("tacit.audit.Law", "monotone"),
     ):
         with pytest.raises(tacit.errors.BadParameter, match=f"{flag} .*True or False"):

@@ -39,7 +39,7 @@ COMMANDS: dict[str, str] = {
     "request": "Ask for more of a budget, or decide on such requests.",
     "refresh": "Make a server read the next version of a table, without a restart.",
     "stop": "Stop a stream, a token or a table of a server at once, or allow it again.",
-    "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
+    "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own streams.",
     "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
 }
 GROUPS: dict[str, dict[str, str]] = {

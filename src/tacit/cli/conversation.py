@@ -408,7 +408,8 @@ class Printer:
         elif reply.answer is None:
             where = "" if self._at_terminal else f" (line {reply.line})"
             print(f"refused{where}: {printable(reply.refusal)}", file=sys.stderr, flush=True)
-        elif self._at_terminal and reply.cell is None:  # the question stands just above
-            print(printable(str(reply.answer)), flush=True)
         else:
-            print(printable(f"{reply.answer}  {reply.question}"), flush=True)
+            shown = str(replace(reply.answer, notes=()))  # which were said before it was paid for
+            if not self._at_terminal or reply.cell is not None:  # else it stands just above
+                shown += f"  {reply.question}"
+            print(printable(shown), flush=True)

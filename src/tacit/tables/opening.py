@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -155,22 +155,17 @@ def load(
     assert person is not None
     limit, label = table_limit(memory_limit), checked_label(as_of)
     if is_folder(source):
-        _leave_out({"table": table, "shards": shards, "spill_folder": spill_folder})
+        _leave_out(table=table, shards=shards, spill_folder=spill_folder)
         declared = given_schema(schema, name, person)
         return _made_beforehand(str(source), declared, limit, label, grows_by)
     folder = None if shards is None else shards_folder(shards)
     declaring = Declaring(schema, name, person)
     opened = open_source(
-        source,
-        table=table,
-        memory_limit=limit,
-        folder=spill_folder,
-        written=declaring.written,
+        source, table=table, memory_limit=limit, folder=spill_folder, written=declaring.written
     )
     try:
         declared = bound_to(opened, declaring.schema(opened))
-        if grows_by is not None:
-            _limit_rows(opened, declared, grows_by, None, label)
+        _limit_rows(opened, declared, grows_by, None, label)
         storage = Storage(limit, folder, opened.spill.path if spill else None)
         return _engine(opened, declared, partial(_read, opened, declared, storage, label))
     except BaseException:
@@ -200,10 +195,11 @@ def check_kinds(**given: object) -> None:
 
 
 def _limit_rows(
-    source: Source, schema: Schema, grows_by: str, after: str | None, until: str | None
+    source: Source, schema: Schema, grows_by: str | None, after: str | None, until: str | None
 ) -> None:
-    """Let only the rows after one label and up to another count."""
-    source.window = _window(schema, grows_by, after, until)
+    """Let only the rows after one label and up to another count, if the table grows."""
+    if grows_by is not None:
+        source.window = _window(schema, grows_by, after, until)
 
 
 def _window(schema: Schema, grows_by: str, after: str | None, until: str | None) -> RowWindow:
@@ -419,7 +415,7 @@ def _made_beforehand(
     return BitmapEngine(schema, found, limit=limit)
 
 
-def _leave_out(given: Mapping[str, object]) -> None:
+def _leave_out(**given: object) -> None:
     for parameter, value in given.items():
         if value is not None:
             raise BadParameter(parameter, as_given(value), "shards need none: leave it out")

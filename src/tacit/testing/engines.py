@@ -22,14 +22,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.book.coins import InsecureTestCoins
+from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.tables.engine.engine import Engine
 from tacit.tables.engine.person_rows import totals_by_cell
@@ -120,10 +119,13 @@ def visits(person: Person, toml: str = TOML) -> Schema:
     return read_schema(toml, name="visits", person=person)
 
 
-def points(engine: Engine, *columns: str, **which: Any) -> list[list[int]]:
+def points(
+    engine: Engine, *columns: str, max_rows: int = 1, coins: Coins | None = None
+) -> list[list[int]]:
     """The points of an engine, row by row."""
-    found: list[list[int]] = engine.point_counts(columns, **which).rows().tolist()
-    return found
+    counted = engine.point_counts(columns, max_rows=max_rows, coins=coins)
+    rows: list[list[int]] = counted.rows().tolist()
+    return rows
 
 
 def asked(engine: Engine, text: str, **parameters: object) -> Question | None:

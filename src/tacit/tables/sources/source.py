@@ -193,6 +193,7 @@ class FileSource(Source):
         """Whether this is the path of a file with such an ending."""
         return (
             isinstance(given, str | Path)
+            and "://" not in str(given)  # which is an address
             and cls.ending(Path(given)) is not None
             and isfile(given)  # unlike Path.is_file, it never fails, even if the path is too long
             and not is_sqlite(Path(given))
